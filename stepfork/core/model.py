@@ -1,0 +1,109 @@
+"""What a call, an outcome and a trajectory are. Knows no file, no SDK and no session.
+
+Everything inside stepfork speaks of *plain values*: what JSON has (None, bool, int, float, str, list,
+dict with string keys), plus `Tagged` for what JSON lacks. An adapter turns live objects into plain
+values; from there to the file and back nothing else travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["llm", "tool", "http"]
+Status: TypeAlias = Literal["completed", "failed", "partial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A plain value that JSON lacks: `tag` is the YAML tag without ``!``, `value` its plain content.
+
+    >>> Tagged("tuple", [1, 2])
+    Tagged(tag='tuple', value=[1, 2])
+    """
+
+    tag: str
+    value: Plain
+
+
+Plain: TypeAlias = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"] | Tagged
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A call as it arrives: what is asked, in plain values, before anything answers it.
+
+    `args` are a tool's bound arguments by name, or the JSON body of an LLM request. `target` holds what
+    of the request line the name does not say already (``method``, ``path``, ``query``); empty for tools.
+    """
+
+    kind: Kind
+    name: str
+    args: Plain
+    target: dict[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A call as it stands in a cassette: the question, and how it ended.
+
+    `outcome` is the part of the document that says how the call ended, by field: ``result`` or ``error``
+    for a tool; ``response`` (with ``status``, ``headers``, ``json``), ``stream``, ``body`` or ``error``
+    for an LLM call. It is empty for an `unfinished` call. `depth` counts the calls it was made inside of.
+    """
+
+    call: Incoming
+    outcome: dict[str, Plain]
+    depth: int = 0
+    unfinished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a trajectory, as users see it.
+
+    Attributes:
+        kind: ``"llm"``, ``"tool"`` or ``"http"``.
+        name: ``lookup_service_health``, ``Class.method``, ``chat.completions``.
+        args: a tool's bound arguments by name; an LLM call's JSON body.
+        result: what it returned (an LLM call: its JSON answer, or the text of a stream); None if it raised.
+        error: ``{"class": ..., "args": ...}`` of what it raised; None if it returned.
+        children: the calls made inside this one, in order of their start.
+
+    >>> Call("tool", "lookup", {"service": "checkout"}, result="ok").args["service"]
+    'checkout'
+    """
+
+    kind: Kind
+    name: str
+    args: Any
+    result: Any = None
+    error: Any = None
+    children: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The calls of one recorded run, with how the run ended. Read-only.
+
+    Attributes:
+        name: the recording's name.
+        status: ``"completed"``, ``"failed"`` (the run raised) or ``"partial"`` (it was cut off).
+        output: what the run returned or was given with ``set_output``.
+        error: ``{"class": ..., "args": ...}`` of what ended a failed run, else None.
+        calls: the top-level calls in order of their start.
+        header: the cassette's first document.
+    """
+
+    name: str
+    status: Status
+    output: Any = None
+    error: Any = None
+    calls: tuple[Call, ...] = ()
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+
+def describe(kind: str, name: str) -> str:
+    """How a call is named in messages: ``tool 'search'``, ``llm 'chat.completions'``."""
+    return f"{kind} {name!r}"
