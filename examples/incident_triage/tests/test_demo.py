@@ -1,0 +1,112 @@
+"""demo.py against servers that answer as the real model rarely or never does."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[1]
+COMMITTED = EXAMPLE.parents[1] / "cassettes" / "incident_triage.yaml"
+
+
+@contextmanager
+def provider(answer: str, status: int = 200) -> Iterator[str]:
+    """A server that gives one chat completion, whatever it is asked; yields its base URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            message = {"role": "assistant", "content": answer}
+            completion = {
+                "id": "chatcmpl-1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            }
+            body = json.dumps(completion if status == 200 else {"error": {"message": answer}}).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def run_demo(base_url: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(EXAMPLE / "demo.py"), "--base-url", base_url, "--folder", str(folder)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+
+
+def decision(severity: str, escalation_required: bool) -> str:
+    return json.dumps(
+        {"severity": severity, "escalation_required": escalation_required, "summary": "Said today."}
+    )
+
+
+def assert_red_then_green(output: str) -> None:
+    red, green = output.index("== Red"), output.index("== Green")
+    assert "behavior mismatch at 'escalation_required': expected true, got false" in output[red:green]
+    assert "1 failed" in output[red:green]
+    assert "1 passed" in output[green:]
+
+
+def test_the_expected_answer_is_what_the_demo_goes_on_with(tmp_path: Path) -> None:
+    with provider(decision("P0", True)) as base_url:
+        ended = run_demo(base_url, tmp_path / "demo")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "answered otherwise" not in ended.stdout
+    assert "Said today." in (tmp_path / "demo/cassettes/incident_triage.yaml").read_text(encoding="utf-8")
+    assert_red_then_green(ended.stdout)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [decision("P2", True), decision("P0", False), "I am sorry.", "[1]"],
+    ids=["not P0", "no escalation", "no JSON", "no decision"],
+)
+def test_another_answer_is_told_and_the_committed_recording_used(answer: str, tmp_path: Path) -> None:
+    with provider(answer) as base_url:
+        ended = run_demo(base_url, tmp_path / "demo")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"Today the model answered otherwise: {answer}" in ended.stdout
+    assert (tmp_path / "demo/cassettes/incident_triage.yaml").read_bytes() == COMMITTED.read_bytes()
+    assert_red_then_green(ended.stdout)
+
+
+def test_a_server_that_refuses_fails_the_demo(tmp_path: Path) -> None:
+    with provider("no such model", status=404) as base_url:
+        ended = run_demo(base_url, tmp_path / "demo")
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == "The demo failed: the model gave no answer"
+    assert "no such model" in ended.stdout
+
+
+def test_an_existing_folder_is_left_alone(tmp_path: Path) -> None:
+    ended = run_demo("http://127.0.0.1:9/v1", tmp_path)
+    assert ended.returncode == 1
+    assert "The demo failed: " in ended.stderr
+    assert list(tmp_path.iterdir()) == []

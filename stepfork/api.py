@@ -1,0 +1,394 @@
+"""The public functions: wires sessions, patches and settings together. Knows no call and no document."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import Any, Literal, TypeVar
+
+from stepfork.cassette.store import StoredCassette
+from stepfork.core.model import Trajectory
+from stepfork.errors import ConfigError
+from stepfork.session.expectation import expect
+from stepfork.session import active, config
+from stepfork.session.config import Settings
+from stepfork.session.faults import Hints, not_found
+from stepfork.session.modes import Action, decide, find_mode
+from stepfork.session.run import Recipe, Run
+
+__all__ = [
+    "Session",
+    "autopatch",
+    "expect",
+    "is_replaying",
+    "load",
+    "record",
+    "replay",
+    "tool",
+    "unpatch",
+    "use_cassette",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Workspace:
+    """The settings of this process, layer by layer; `configure` is for the pytest plugin and the CLI."""
+
+    def __init__(self) -> None:
+        self.root: Path | None = None
+        self.base: Mapping[str, Any] = {}
+        self.autopatch: dict[str, Any] = {}
+        self.options: Mapping[str, Any] = {}
+        self._pyproject: tuple[Path, dict[str, Any]] | None = None
+
+    def configure(self, *, root: Path, base: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """Says where settings are searched, the defaults of this front end, and its options."""
+        self.root, self.base, self.options = root, base, options
+
+    def where(self) -> Path:
+        return self.root or Path.cwd()
+
+    def pyproject(self) -> dict[str, Any]:
+        """The layer of ``[tool.stepfork]``, read once for each place it is searched from."""
+        start = self.where()
+        if self._pyproject is None or self._pyproject[0] != start:
+            self._pyproject = (start, config.from_pyproject(config.find_pyproject(start)))
+        return self._pyproject[1]
+
+    def settings(self, *stronger: Mapping[str, Any]) -> Settings:
+        """All layers, and stronger ones given here."""
+        environment = config.from_environment(os.environ)
+        return config.combine(self.base, self.pyproject(), self.autopatch, environment, self.options, *stronger)
+
+    def cassette_path(self, path: str | os.PathLike[str], settings: Settings) -> Path:
+        """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory."""
+        start = Path.cwd() if settings.cassette_dir is None else Path.cwd() / settings.cassette_dir
+        return start / path
+
+
+workspace = _Workspace()
+
+
+def autopatch(
+    *,
+    tools: Iterable[str] | str = (),
+    cassette_dir: str | os.PathLike[str] | None = None,
+    mode: str | None = None,
+    **settings: Any,
+) -> None:
+    """Patches the OpenAI SDK and the named tools, now or whenever they are imported.
+
+    Call it before or after anything exists; calling it again adds to what is patched and wraps nothing
+    twice. In the modes that replay, a patched call outside every session raises `NoCassetteError`.
+
+    Args:
+        tools: module patterns (``"myagent.tools"``, ``"myagent.tools.*"``), functions
+            (``"myagent.search:lookup"``), classes (``"m:Class"``, ``"m:Class.method"``).
+        cassette_dir: where relative cassette paths start.
+        mode: ``"replay"``, ``"record"``, ``"auto"`` or ``"off"``.
+        settings: any other setting, by name.
+
+    Raises:
+        ConfigError: for an unknown setting, a malformed pattern or an unsupported SDK.
+
+    Example:
+        In ``conftest.py``::
+
+            import stepfork
+
+            stepfork.autopatch(tools=["myagent.tools"])
+    """
+    given: dict[str, Any] = dict(settings)
+    if tools:
+        given["tools"] = tools
+    if cassette_dir is not None:
+        given["cassette_dir"] = cassette_dir
+    if mode is not None:
+        given["mode"] = mode
+    layer = config.check(given, "autopatch()")
+    for name in ("tools", "exclude"):
+        if name in layer:
+            known = workspace.autopatch.get(name, ())
+            layer[name] = known + tuple(item for item in layer[name] if item not in known)
+    before = dict(workspace.autopatch)
+    workspace.autopatch.update(layer)
+    try:
+        install(workspace.settings())
+    except BaseException:
+        workspace.autopatch = before
+        raise
+
+
+def install(settings: Settings) -> None:
+    """Patches for good what the settings name, and refuses calls outside sessions if their mode says so."""
+    from stepfork.instrument.hooks import HOOKS
+
+    HOOKS.hold(settings.tools, settings.exclude)
+    refuses = find_mode(settings.mode).refuse_unrecorded
+    active.refuse_outside(
+        f"a patched call was made outside every cassette while the mode is {settings.mode!r}; "
+        "make it inside a test or a 'with stepfork.replay(...)' block, or set the mode to 'off'"
+        if refuses
+        else None
+    )
+
+
+def unpatch() -> None:
+    """Undoes `autopatch`: every patched object is again the very object it was.
+
+    >>> unpatch()
+    """
+    from stepfork.instrument.hooks import HOOKS
+
+    HOOKS.release_all()
+    workspace.autopatch.clear()
+    active.refuse_outside(None)
+
+
+class Session:
+    """What `record`, `replay` and `use_cassette` give: a context manager, sync and async, and a decorator.
+
+    As a decorator each call of the function is a session of its own.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        overrides: Mapping[str, Any],
+        *,
+        source: str,
+        fixed_mode: str | None = None,
+        name: str | None = None,
+        marker: Mapping[str, Any] | None = None,
+        recipe: Recipe | None = None,
+        hints: Hints | None = None,
+        ambient: bool = False,
+        similar: Callable[[Path], Path | None] = lambda path: None,
+    ) -> None:
+        self._given = path
+        self._overrides = config.check(overrides, source)
+        if fixed_mode is not None:
+            self._overrides["mode"] = fixed_mode
+        self._marker = marker or {}
+        self._name = name
+        self._recipe = recipe
+        self._hints = hints
+        self._ambient = ambient
+        self._similar = similar
+        self._source = source
+        self._run: Run | None = None
+        self._stack: ExitStack | None = None
+
+    def __enter__(self) -> Run:
+        if self._stack is not None:
+            raise ConfigError(f"{self._source} is open already; make a new one for each block")
+        settings = workspace.settings(self._marker, self._overrides)
+        path = workspace.cassette_path(self._given, settings)
+        action: Action = decide(settings.mode, exists=path.exists(), ci=bool(os.environ.get("CI")))
+        stack = ExitStack()
+        try:
+            run = Run(
+                path,
+                action,
+                settings,
+                name=self._name,
+                recipe=self._recipe,
+                hints=self._hints or _hints(path),
+                outer=active.outermost_known(),
+                similar=self._similar,
+                on_open=functools.partial(_patch, stack),
+            )
+            token = active.enter(run, ambient=self._ambient)
+            stack.callback(active.leave, run, token)
+            if not self._ambient:
+                run.open()
+        except BaseException:
+            stack.close()
+            raise
+        self._run, self._stack = run, stack
+        return run
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return self.finish(error)
+
+    def finish(self, error: BaseException | None = None, *, test_failed: bool = False) -> bool:
+        """Ends the session; see `Run.close`."""
+        run, stack = self._run, self._stack
+        assert run is not None
+        assert stack is not None
+        self._run = self._stack = None
+        with stack:
+            return run.close(error, test_failed=test_failed)
+
+    async def __aenter__(self) -> Run:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return self.finish(error)
+
+    def __call__(self, function: F) -> F:
+        if not callable(function):
+            raise ConfigError(f"{self._source} decorates a function, not {type(function).__name__}")
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def run_async(*args: Any, **kwargs: Any) -> Any:
+                with self._fresh():
+                    return await function(*args, **kwargs)
+
+            return run_async  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def run_sync(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return run_sync  # type: ignore[return-value]
+
+    def _fresh(self) -> Session:
+        again = copy.copy(self)
+        again._run = again._stack = None
+        return again
+
+
+def _patch(stack: ExitStack, tools: tuple[str, ...], exclude: tuple[str, ...]) -> None:
+    """Patches until the stack is closed what nobody has patched yet."""
+    from stepfork.instrument.hooks import HOOKS
+
+    HOOKS.check_modules(tools)
+    stack.callback(HOOKS.release, HOOKS.hold(tools, exclude))
+
+
+def _hints(path: Path) -> Hints:
+    return Hints(record=f"run the same code inside 'with stepfork.record({str(path)!r}):'")
+
+
+def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides: Any) -> Session:
+    """Records the block into a cassette, whatever the mode settings say.
+
+    A context manager (sync and async) and a decorator; gives the `Run`. The block runs live. The file is
+    ``<name>.partial.yaml`` until the block ends, then one rename makes it the cassette.
+
+    Args:
+        path: the cassette; relative paths start at ``cassette_dir`` if it is set.
+        name: the recording's name; the file's name without ending if it is left out.
+        overrides: settings for this block.
+
+    Raises:
+        ConfigError: for an unknown setting, or if the cassette is in use.
+        CassetteError: if an unreadable file stands at the path; it is left alone.
+        RecordingError: at the end, if a value could not be recorded.
+
+    Example::
+
+        with stepfork.record("cassettes/outage.yaml", tools=["myagent.tools"]) as run:
+            run.set_output(agent.run("checkout-api"))
+    """
+    return Session(path, overrides, source="stepfork.record()", fixed_mode="record", name=name)
+
+
+def replay(path: str | os.PathLike[str], *, mode: Literal["replay"] = "replay", **overrides: Any) -> Session:
+    """Answers every patched call of the block from a cassette, strictly.
+
+    A context manager (sync and async) and a decorator; gives the `Run`. No tool body runs, nothing is
+    sent, no key is needed. The tools that the cassette's header names are patched for the block.
+
+    Args:
+        path: the cassette; relative paths start at ``cassette_dir`` if it is set.
+        mode: ``"replay"``.
+        overrides: settings for this block.
+
+    Raises:
+        CassetteNotFoundError: if there is no cassette.
+        CassetteError: if it cannot be read or trusted.
+        ReplayMismatchError: for a call that is not the recorded one, and at the end if recorded calls
+            were not made.
+
+    Example::
+
+        with stepfork.replay("cassettes/outage.yaml") as run:
+            outcome = agent.run("checkout-api")
+        assert run.counts.live == 0
+    """
+    if mode != "replay":
+        raise ConfigError(f"stepfork.replay(): unknown mode {mode!r}: the modes are replay")
+    return Session(path, overrides, source="stepfork.replay()", fixed_mode="replay")
+
+
+def use_cassette(path: str | os.PathLike[str], **overrides: Any) -> Session:
+    """Records or replays the block as the mode settings say (``STEPFORK_MODE``, pyproject, `autopatch`).
+
+    Args:
+        path: the cassette; relative paths start at ``cassette_dir`` if it is set.
+        overrides: settings for this block, ``mode`` among them.
+
+    Raises:
+        As `record` and `replay` do.
+
+    Example::
+
+        with stepfork.use_cassette("cassettes/outage.yaml", mode="auto"):
+            agent.run("checkout-api")
+    """
+    source = "stepfork.use_cassette()"
+    hints = Hints(record="run it again with STEPFORK_MODE=record in the environment")
+    return Session(path, overrides, source=source, hints=hints)
+
+
+def tool(function: F) -> F:
+    """Makes a function a tool that no module pattern names. Gives the very function back.
+
+    Raises:
+        ConfigError: for anything that is no Python function.
+
+    >>> @tool
+    ... def lookup(service: str) -> str:
+    ...     return service
+    >>> lookup("checkout")
+    'checkout'
+    """
+    from stepfork.instrument.hooks import HOOKS
+
+    if not isinstance(function, FunctionType):
+        raise ConfigError(f"stepfork.tool decorates a Python function, not {type(function).__name__}")
+    HOOKS.add_tool(function)
+    return function
+
+
+def is_replaying() -> bool:
+    """Whether calls made here are answered from a cassette: for code that sleeps or polls.
+
+    >>> is_replaying()
+    False
+    """
+    return active.expects_replay()
+
+
+def load(path: str | os.PathLike[str]) -> Trajectory:
+    """A cassette as a read-only trajectory.
+
+    Raises:
+        CassetteNotFoundError: if there is none.
+        CassetteError: if any of it cannot be read.
+
+    Example::
+
+        trajectory = stepfork.load("cassettes/outage.yaml")
+        [call.name for call in trajectory.calls]
+    """
+    place = workspace.cassette_path(path, workspace.settings())
+    try:
+        return StoredCassette(place).trajectory()
+    except FileNotFoundError:
+        raise not_found(place, Hints()) from None

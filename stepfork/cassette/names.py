@@ -1,0 +1,83 @@
+"""Where the cassette of a test lies: node id -> relative path. Pure; touches no file.
+
+Names are valid on every system, distinct, stable and inside the cassette folder. A name that is fine
+already stays as it is; an eight-hex suffix tells apart what the mending of a name made alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Final
+
+LIMIT: Final = 200
+"""Bytes of one path component, suffix included, without ``.yaml``."""
+
+_UNSAFE: Final = re.compile(r"[^\w .,=+@()\[\]{}-]")
+_RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
+
+
+def component(name: str, siblings: Iterable[str] = ()) -> str:
+    """One path component for a name; `siblings` are the other names that live in the same folder.
+
+    >>> component("test_y[a]"), component("test_y[../a]")
+    ('test_y[a]', 'test_y[..-a]-44e27e51')
+    """
+    safe = _UNSAFE.sub("-", unicodedata.normalize("NFC", name))
+    safe = re.sub(r"\A[ .]+|[ .]+\Z", "-", safe) or "-"
+    alike = any(other != name and _alike(other) == _alike(name) for other in siblings)
+    size = len(safe.encode("utf-8", "replace"))
+    if safe == name and not alike and size <= LIMIT and not _RESERVED.match(safe):
+        return safe
+    suffix = "-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    room = LIMIT - len(suffix)
+    return safe.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").rstrip(" .") + suffix
+
+
+def _alike(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def cassette_of_test(module: PurePosixPath, parts: Iterable[str], siblings: Iterable[str] = ()) -> PurePosixPath:
+    """The cassette of a test, relative to the cassette folder.
+
+    `module` is the test file relative to the root, `parts` the names below it (classes, then the test),
+    `siblings` the names of the other tests beside the last part.
+
+    >>> str(cassette_of_test(PurePosixPath("tests/test_agent.py"), ["TestX", "test_y[id]"]))
+    'tests/test_agent/TestX/test_y[id].yaml'
+    """
+    *folders, last = parts
+    path = module_folder(module).joinpath(*(component(folder) for folder in folders))
+    return path / (component(last, siblings) + ".yaml")
+
+
+def cassette_of_name(module: PurePosixPath, name: str) -> PurePosixPath:
+    """The cassette that a marker names, relative to the cassette folder.
+
+    >>> str(cassette_of_name(PurePosixPath("tests/test_agent.py"), "outage"))
+    'tests/test_agent/outage.yaml'
+    """
+    return module_folder(module) / (component(name.removesuffix(".yaml")) + ".yaml")
+
+
+def module_folder(module: PurePosixPath) -> PurePosixPath:
+    """The folder of a test module's cassettes: its path without the ending, no part leading outside.
+
+    >>> str(module_folder(PurePosixPath("../tests/test_agent.py")))
+    '--5ec1f7e7/tests/test_agent'
+    """
+    parts = [component(part) for part in module.with_suffix("").parts if part != "/"]
+    return PurePosixPath(*parts)
+
+
+def sibling(path: str, mark: str) -> str:
+    """The file beside a cassette that holds its partial or failed form.
+
+    >>> sibling("cassettes/a.yaml", "partial"), sibling("a", "failed")
+    ('cassettes/a.partial.yaml', 'a.failed.yaml')
+    """
+    return f"{path.removesuffix('.yaml')}.{mark}.yaml"

@@ -1,0 +1,154 @@
+"""Whether an incoming call is the recorded one, and if not, in which leaf it differs.
+
+Pure: knows plain values and calls; knows no file, no session and no wording.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from stepfork.core.canonical import canonical_text
+from stepfork.core.model import Incoming, Plain, Tagged
+
+
+class _Absent:
+    """The leaf is not there at all."""
+
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+ABSENT: Final = _Absent()
+
+Fault: TypeAlias = Literal["kind", "name", "target", "args"]
+SameText: TypeAlias = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Where two calls differ: `path` leads to the first differing leaf inside what `fault` names.
+
+    `expected` and `actual` are the leaves (plain values, or `ABSENT`). `order_only` says that a list
+    holds the same items in another order.
+    """
+
+    fault: Fault
+    path: str
+    expected: Any
+    actual: Any
+    order_only: bool = False
+
+
+def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = None) -> Mismatch | None:
+    """None if `incoming` is the recorded call, else the first difference.
+
+    `same_text` may accept two different strings as equal (placeholders of secrets up to renaming); it
+    is only asked about strings that differ.
+
+    >>> a = Incoming("tool", "lookup", {"minutes": 60})
+    >>> b = Incoming("tool", "lookup", {"minutes": 120})
+    >>> match(a, a) is None, match(a, b).path
+    (True, 'minutes')
+    """
+    if recorded.kind != incoming.kind:
+        return Mismatch("kind", "", recorded.kind, incoming.kind)
+    if recorded.name != incoming.name:
+        return Mismatch("name", "", recorded.name, incoming.name)
+    same = same_text or (lambda expected, actual: False)
+    comparison = _Comparison(same, tool_arguments=recorded.kind == "llm")
+    found = comparison.differ(recorded.target, incoming.target, "")
+    if found is not None:
+        return Mismatch("target", *found)
+    found = comparison.differ(recorded.args, incoming.args, "")
+    if found is not None:
+        return Mismatch("args", *found)
+    return None
+
+
+_Found: TypeAlias = tuple[str, Any, Any, bool]
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*\Z")
+
+
+def _step(path: str, key: str) -> str:
+    if _PLAIN_KEY.match(key):
+        return f"{path}.{key}" if path else key
+    return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    same_text: SameText
+    tool_arguments: bool
+
+    def differ(self, expected: Plain, actual: Plain, path: str) -> _Found | None:
+        if type(expected) is not type(actual):
+            return path, expected, actual, False
+        if isinstance(expected, dict):
+            return self._differ_mapping(expected, actual, path)  # type: ignore[arg-type]
+        if isinstance(expected, list):
+            return self._differ_list(expected, actual, path)  # type: ignore[arg-type]
+        if isinstance(expected, str):
+            same = expected == actual or self.same_text(expected, actual)  # type: ignore[arg-type]
+        elif isinstance(expected, Tagged):
+            assert isinstance(actual, Tagged)
+            if expected.tag != actual.tag:
+                return path, expected, actual, False
+            found = self.differ(expected.value, actual.value, path)
+            # a tuple is shown down to its item; a date or a Decimal only says something with its tag
+            inner = isinstance(expected.value, dict | list) and isinstance(actual.value, dict | list)
+            return found if found is None or inner else (path, expected, actual, False)
+        elif isinstance(expected, float):
+            same = canonical_text(expected) == canonical_text(actual)  # NaN is NaN, -0.0 is not 0.0
+        else:
+            same = expected == actual
+        return None if same else (path, expected, actual, False)
+
+    def _differ_mapping(self, expected: dict[str, Plain], actual: dict[str, Plain], path: str) -> _Found | None:
+        for key, old in expected.items():
+            place = _step(path, key)
+            new = actual.get(key, ABSENT)
+            if isinstance(new, _Absent):
+                return place, old, ABSENT, False
+            if key == "arguments" and self.tool_arguments and isinstance(old, str) and isinstance(new, str):
+                found = self._differ_arguments(old, new, place)
+            else:
+                found = self.differ(old, new, place)
+            if found is not None:
+                return found
+        for key, new in actual.items():
+            if key not in expected:
+                return _step(path, key), ABSENT, new, False
+        return None
+
+    def _differ_arguments(self, expected: str, actual: str, path: str) -> _Found | None:
+        """The JSON text of a tool call's arguments: spacing and key order do not count."""
+        if expected == actual:
+            return None
+        try:
+            old, new = json.loads(expected), json.loads(actual)
+        except ValueError:
+            return self.differ(expected, actual, path)
+        return self.differ(old, new, path)
+
+    def _differ_list(self, expected: list[Plain], actual: list[Plain], path: str) -> _Found | None:
+        found: _Found | None = None
+        for at, old in enumerate(expected):
+            place = f"{path}[{at}]"
+            found = (place, old, ABSENT, False) if at >= len(actual) else self.differ(old, actual[at], place)
+            if found is not None:
+                break
+        else:
+            if len(actual) > len(expected):
+                found = f"{path}[{len(expected)}]", ABSENT, actual[len(expected)], False
+        if found is not None and len(expected) == len(actual) and _same_items(expected, actual):
+            return path, expected, actual, True
+        return found
+
+
+def _same_items(expected: list[Plain], actual: list[Plain]) -> bool:
+    return Counter(map(canonical_text, expected)) == Counter(map(canonical_text, actual))

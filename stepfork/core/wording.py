@@ -1,0 +1,122 @@
+"""How a difference between two calls is put into words. Pure; knows no file and no session.
+
+Every text here stays small whatever the size of the request: leaves are cut around the first place
+where they differ.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from stepfork.core.matching import ABSENT, Mismatch
+from stepfork.core.model import Incoming, Plain, Tagged, describe
+
+LEAF_IN_LINE = 80  # characters of a leaf in the first line
+LEAF_BELOW = 600  # characters of a leaf in the lines below it
+
+
+def spell(value: Any) -> str:
+    """A plain value as a reader of JSON would write it; what JSON lacks as ``tag(...)``.
+
+    >>> spell({"a": [1, True, "x"]}), spell(Tagged("tuple", [1])), spell(None)
+    ('{"a": [1, true, "x"]}', 'tuple([1])', 'null')
+    """
+    if value is ABSENT:
+        return "nothing"
+    if isinstance(value, Tagged):
+        return f"{value.tag}({spell(value.value)})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{spell(key)}: {spell(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(spell, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, str):
+        # a lone surrogate cannot be printed: escaped, as JSON would
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    return json.dumps(value)
+
+
+def spell_pair(expected: Any, actual: Any, limit: int) -> tuple[str, str]:
+    """Both leaves in at most `limit` characters each, cut so that the first difference can be seen.
+
+    >>> spell_pair("a" * 100 + "X", "a" * 100 + "Y", 20)
+    ('…aaaaaaaaaaaaaaaaX"', '…aaaaaaaaaaaaaaaaY"')
+    """
+    old, new = _spell_some(expected, actual)
+    if len(old) <= limit and len(new) <= limit:
+        return old, new
+    at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start = max(0, min(at - limit // 3, max(len(old), len(new)) - limit + 2))
+    return _window(old, start, limit), _window(new, start, limit)
+
+
+def _spell_some(expected: Any, actual: Any) -> tuple[str, str]:
+    """Spells both, but of two long strings only the neighbourhood of the first difference."""
+    if isinstance(expected, str) and isinstance(actual, str) and max(len(expected), len(actual)) > 4000:
+        low, high = 0, min(len(expected), len(actual))
+        while low < high:  # the longest common prefix, by halving: slices compare at C speed
+            middle = (low + high + 1) // 2
+            if expected[low:middle] == actual[low:middle]:
+                low = middle
+            else:
+                high = middle - 1
+        start = max(0, low - 1000)
+        head = "…" if start else ""
+        return head + spell(expected[start : low + 1000]), head + spell(actual[start : low + 1000])
+    return spell(expected), spell(actual)
+
+
+def _window(text: str, start: int, limit: int) -> str:
+    head = "…" if start > 0 else ""
+    tail = "…" if start + limit < len(text) else ""
+    return head + text[start : start + limit - len(head) - len(tail)] + tail
+
+
+def headline(index: int, recorded: Incoming, incoming: Incoming, mismatch: Mismatch) -> str:
+    """The first line of a mismatch: the call and the fault.
+
+    >>> a, b = Incoming("tool", "a", {}), Incoming("tool", "b", {})
+    >>> headline(1, a, b, Mismatch("name", "", "a", "b"))
+    "call #1: expected tool 'a' but the agent called 'b'"
+    """
+    if mismatch.fault in ("kind", "name"):
+        called = repr(incoming.name) if recorded.kind == incoming.kind else describe(incoming.kind, incoming.name)
+        expected = describe(recorded.kind, recorded.name)
+        verb = "sent" if incoming.kind != "tool" else "called"
+        return f"call #{index}: expected {expected} but the agent {verb} {called}"
+    call = describe(recorded.kind, recorded.name)
+    if mismatch.fault == "target":
+        part = f"request {mismatch.path.partition('.')[0]}"
+        place = f" {mismatch.path!r}" if "." in mismatch.path else ""
+    else:
+        part = "argument" if recorded.kind == "tool" else "request"
+        place = f" {mismatch.path!r}" if mismatch.path else ""
+    start = f"call #{index}: {call} {part}{place}"
+    if mismatch.order_only:
+        return f"{start}: the items are the same but their order differs"
+    if mismatch.actual is ABSENT:
+        return f"{start}: expected {_short(mismatch.expected)}, got nothing"
+    if mismatch.expected is ABSENT:
+        return f"{start}: not in the recording, got {_short(mismatch.actual)}"
+    old, new = spell_pair(mismatch.expected, mismatch.actual, LEAF_IN_LINE)
+    return f"{start}: expected {old}, got {new}"
+
+
+def _short(value: Any) -> str:
+    return spell_pair(value, value, LEAF_IN_LINE)[0]
+
+
+def summary(call: Incoming, limit: int = 100) -> str:
+    """A call in one short line: ``tool 'search' {"q": "rust"}``.
+
+    >>> summary(Incoming("tool", "search", {"q": "rust"}))
+    'tool \\'search\\' {"q": "rust"}'
+    """
+    args: Plain = call.args
+    if call.kind == "llm" and isinstance(args, dict):
+        args = {key: args[key] for key in ("model",) if key in args}
+    text = spell(args)
+    return f"{describe(call.kind, call.name)} {text if len(text) <= limit else text[: limit - 1] + '…'}"

@@ -1,0 +1,310 @@
+"""The OpenAI SDK: one logical call at ``request()``, whatever resource or client it came from.
+
+Recording lets the SDK work and takes down the request it built and the response it is about to parse.
+Replay builds the request as the SDK would and has the SDK parse the recorded response, so that every
+object, stream and error is the SDK's own. Nothing is sent; no key is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stepfork.cassette.exceptions import class_name, decode_exception, encode_exception
+from stepfork.core.model import Incoming, Kind, Plain, Recorded
+from stepfork.errors import ConfigError
+from stepfork.instrument import driver
+from stepfork.instrument import http_message as message
+from stepfork.instrument.adapter import Outcome, Patch
+from stepfork.session import active
+from stepfork.session.run import Run
+
+PLACEHOLDER: Final = "stepfork-replay-needs-no-key"
+"""The key of a client that was made without one while replaying; it is never sent."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The arguments of ``request()``."""
+
+    cast_to: Any
+    options: Any
+    stream: bool
+    stream_cls: Any
+
+
+def _asked(
+    cast_to: Any,
+    options: Any,
+    remaining_retries: Any = None,
+    *,
+    stream: bool = False,
+    stream_cls: Any = None,
+) -> _Asked:
+    return _Asked(cast_to, options, stream, stream_cls)
+
+
+class _Exchange:
+    """One logical call: its request, and the response that answered it. The driver's target."""
+
+    kind: Kind = "llm"
+
+    def __init__(self, client: Any, request: Any = None) -> None:
+        self.client = client
+        self.request = request
+        self.response: Any = None
+        self.live: driver.Live | None = None
+        self._tee: message.Tee | None = None
+
+    @property
+    def name(self) -> str:
+        return message.name_of(self._path())
+
+    def _path(self) -> str:
+        return message.path_below(str(self.client.base_url), str(self.request.url))
+
+    def incoming(self) -> Incoming:
+        path = self._path()
+        return message.question(self.request, path)
+
+    def built(self, request: Any, run: Run) -> None:
+        """While recording: the first attempt's request is the question."""
+        if self.request is None:
+            self.request = request
+            step = driver.enter(self)
+            self.live = step if isinstance(step, driver.Live) else None
+
+    def answered(self, response: Any) -> None:
+        """While recording: this is the response the SDK will parse or turn into an error."""
+        self.response = response
+        if self.live is not None and not response.is_stream_consumed and not hasattr(response, "_content"):
+            self._tee = message.tee(response, self._finish_stream)
+
+    def _finish_stream(self, outcome: Outcome) -> None:
+        assert self.live is not None
+        self.live.end(outcome)
+
+    def returned(self, value: Any) -> Outcome | None:
+        if self._tee is not None:
+            return None
+        return message.outcome(self.response)
+
+    def raised(self, error: BaseException) -> Outcome:
+        if self._tee is not None:
+            self._tee.stop()
+        if self.response is not None:
+            # the error came out of this response, and will again: a status, or content that does not parse
+            return message.outcome(self.response)
+        if isinstance(error, _openai().APIConnectionError):
+            return {"error": {"class": class_name(type(error)), "args": [str(error)]}}
+        return {"error": encode_exception(error)}
+
+
+_exchange: ContextVar[_Exchange | None] = ContextVar("stepfork_openai_exchange", default=None)
+
+
+def _openai() -> Any:
+    return sys.modules["openai"]
+
+
+def _request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    run = _session(client)
+    if run is None:
+        return wrapped(*args, **kwargs)
+    if run.action == "replay":
+        return _replay(client, _asked(*args, **kwargs))
+    exchange = _Exchange(client)
+    token = _exchange.set(exchange)
+    try:
+        value = wrapped(*args, **kwargs)
+    except BaseException as error:
+        if exchange.live is not None:
+            exchange.live.raised(error)
+        raise
+    finally:
+        _exchange.reset(token)
+    return _recorded(exchange, value)
+
+
+async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, args: Any, kwargs: Any) -> Any:
+    run = _session(client)
+    if run is None:
+        return await wrapped(*args, **kwargs)
+    if run.action == "replay":
+        return await _async_replay(client, _asked(*args, **kwargs))
+    exchange = _Exchange(client)
+    token = _exchange.set(exchange)
+    try:
+        value = await wrapped(*args, **kwargs)
+    except BaseException as error:
+        if exchange.live is not None:
+            exchange.live.raised(error)
+        raise
+    finally:
+        _exchange.reset(token)
+    return _recorded(exchange, value)
+
+
+def _session(client: Any) -> Run | None:
+    run = None if active.idle() else driver.session()
+    if (run is None or run.action != "replay") and client.__dict__.get("api_key") == PLACEHOLDER:
+        raise ConfigError(
+            "this OpenAI client was made without a key while replaying, so it cannot send anything; "
+            "set OPENAI_API_KEY before the client is made"
+        )
+    return run
+
+
+def _recorded(exchange: _Exchange, value: Any) -> Any:
+    if exchange.live is not None:
+        exchange.live.returned(value)
+    return value
+
+
+def _replay(client: Any, asked: _Asked) -> Any:
+    cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
+    options = client._prepare_options(_copy(asked.options))
+    exchange = _Exchange(client, client._build_request(options))
+
+    def answer(recorded: Recorded) -> Any:
+        response = _response(exchange, recorded)
+        return client._process_response(
+            cast_to=cast_to, options=options, response=response, stream=asked.stream, stream_cls=asked.stream_cls
+        )
+
+    return driver.call(exchange, _never, answer)
+
+
+async def _async_replay(client: Any, asked: _Asked) -> Any:
+    cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
+    options = await client._prepare_options(_copy(asked.options))
+    exchange = _Exchange(client, client._build_request(options))
+
+    async def answer(recorded: Recorded) -> Any:
+        response = _response(exchange, recorded)
+        return await client._process_response(
+            cast_to=cast_to, options=options, response=response, stream=asked.stream, stream_cls=asked.stream_cls
+        )
+
+    return await driver.acall(exchange, _never, answer)
+
+
+def _copy(options: Any) -> Any:
+    from openai._compat import model_copy
+
+    return model_copy(options)
+
+
+def _never() -> Any:
+    raise ConfigError("the session ended while a call was being answered")
+
+
+def _response(exchange: _Exchange, recorded: Recorded) -> Any:
+    """The recorded response as the SDK's HTTP library would give it; raises the error that was recorded."""
+    error = recorded.outcome.get("error")
+    if error is not None:
+        raise _rebuilt(exchange, error)
+    response = message.response(exchange.request, recorded.outcome)
+    if response.is_error:
+        if not response.is_closed and not hasattr(response, "_content"):
+            response.read()
+        raise exchange.client._make_status_error_from_response(response) from None
+    return response
+
+
+def _rebuilt(exchange: _Exchange, error: Plain) -> BaseException:
+    openai = _openai()
+    assert isinstance(error, dict)
+    name = str(error["class"]).rpartition(":")[2]
+    kind = getattr(openai, name, None)
+    if isinstance(kind, type) and issubclass(kind, openai.APIConnectionError):
+        if issubclass(kind, openai.APITimeoutError):
+            return kind(request=exchange.request)
+        text = error["args"][0] if isinstance(error.get("args"), list) and error["args"] else "Connection error."  # type: ignore[index]
+        return kind(message=str(text), request=exchange.request)
+    return decode_exception(error)
+
+
+def _build_request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    request = wrapped(*args, **kwargs)
+    exchange = _exchange.get()
+    if exchange is not None and exchange.client is client:
+        run = driver.session()
+        if run is not None:
+            exchange.built(request, run)
+    return request
+
+
+def _process_response(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    exchange = _exchange.get()
+    if exchange is not None and exchange.client is client:
+        exchange.answered(kwargs["response"])
+    return wrapped(*args, **kwargs)
+
+
+def _status_error(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    exchange = _exchange.get()
+    if exchange is not None and exchange.client is client:
+        exchange.response = args[0] if args else kwargs["response"]
+    return wrapped(*args, **kwargs)
+
+
+def _init(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> None:
+    if not active.expects_replay() or kwargs.get("api_key") is not None:
+        wrapped(*args, **kwargs)
+        return
+    try:
+        wrapped(*args, **kwargs)
+    except _openai().OpenAIError:
+        # raised for a missing key before anything else was set up, so a second try is safe; what the
+        # placeholder does not mend (a missing endpoint) raises again
+        wrapped(*args, **{**kwargs, "api_key": PLACEHOLDER})
+
+
+def _no_token(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    """On replay no provider is asked for a token or key."""
+    run = None if active.idle() else driver.session()
+    return wrapped(*args, **kwargs) if run is None or run.action != "replay" else PLACEHOLDER
+
+
+async def _async_no_token(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    run = None if active.idle() else driver.session()
+    return await wrapped(*args, **kwargs) if run is None or run.action != "replay" else PLACEHOLDER
+
+
+def _no_validation(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    run = None if active.idle() else driver.session()
+    return wrapped(*args, **kwargs) if run is None or run.action != "replay" else None
+
+
+class OpenAIAdapter:
+    """The rows for the OpenAI SDK (3.x)."""
+
+    module = "openai"
+
+    def patches(self) -> Sequence[Patch]:
+        base = "openai._base_client"
+        azure = "openai.lib.azure"
+        return (
+            Patch(f"{base}:SyncAPIClient.request", _request),
+            Patch(f"{base}:AsyncAPIClient.request", _async_request),
+            Patch(f"{base}:BaseClient._build_request", _build_request),
+            Patch(f"{base}:BaseClient._make_status_error_from_response", _status_error),
+            Patch(f"{base}:SyncAPIClient._process_response", _process_response),
+            Patch(f"{base}:AsyncAPIClient._process_response", _process_response),
+            Patch(f"{base}:BaseClient._validate_headers", _no_validation),
+            Patch("openai:OpenAI.__init__", _init),
+            Patch("openai:AsyncOpenAI.__init__", _init),
+            Patch("openai:OpenAI._refresh_api_key", _no_token, optional=True),
+            Patch("openai:AsyncOpenAI._refresh_api_key", _async_no_token, optional=True),
+            Patch(f"{azure}:AzureOpenAI.__init__", _init),
+            Patch(f"{azure}:AsyncAzureOpenAI.__init__", _init),
+            Patch(f"{azure}:AzureOpenAI._get_azure_ad_token", _no_token, optional=True),
+            Patch(f"{azure}:AsyncAzureOpenAI._get_azure_ad_token", _async_no_token, optional=True),
+        )
+
+
+ADAPTER = OpenAIAdapter()

@@ -1,0 +1,103 @@
+"""Plain Python functions as tools: a call of one becomes plain values. Knows no session and no file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from stepfork.cassette.exceptions import decode_exception, encode_exception
+from stepfork.cassette.values import Unsupported, decode, encode
+from stepfork.core.model import Incoming, Kind, Recorded
+from stepfork.errors import UnsupportedCallError
+from stepfork.instrument import driver
+from stepfork.instrument.adapter import Outcome
+from stepfork.session import active
+
+Arguments = dict[str, Any]
+
+
+class ToolCall:
+    """One call of one tool."""
+
+    kind: Kind = "tool"
+
+    def __init__(self, name: str, arguments: Arguments, skip: str | None) -> None:
+        self.name = name
+        self._arguments = arguments
+        self._skip = skip
+
+    def incoming(self) -> Incoming:
+        """The bound arguments by name, without ``self``."""
+        args = {
+            name: encode(value, f"argument {name!r}")
+            for name, value in self._arguments.items()
+            if name != self._skip
+        }
+        return Incoming("tool", self.name, args)
+
+    def returned(self, value: Any) -> Outcome:
+        """``{"result": ...}``."""
+        return {"result": encode(value, "result")}
+
+    def raised(self, error: BaseException) -> Outcome:
+        """``{"error": {"class": ..., "args": ...}}``."""
+        return {"error": encode_exception(error)}
+
+
+def answer(recorded: Recorded) -> Any:
+    """What the recorded call returned, fresh; raises what it raised."""
+    error = recorded.outcome.get("error")
+    if error is not None:
+        raise decode_exception(error)
+    return decode(recorded.outcome.get("result"))
+
+
+async def aanswer(recorded: Recorded) -> Any:
+    """The same for an async tool."""
+    return answer(recorded)
+
+
+class ToolHandler:
+    """What a swapped function hands its calls to. `name` is asked at each call, for it may become ambiguous."""
+
+    def __init__(self, name: Callable[[], str], skip: str | None) -> None:
+        self._name = name
+        self._skip = skip
+
+    def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
+        """A sync tool was called."""
+        if active.idle():
+            return invoke(arguments)
+        target = ToolCall(self._name(), arguments, self._skip)
+        return driver.call(target, lambda: invoke(arguments), answer)
+
+    async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
+        """An async tool was called."""
+        if active.idle():
+            return await invoke(arguments)
+        target = ToolCall(self._name(), arguments, self._skip)
+        return await driver.acall(target, lambda: invoke(arguments), aanswer)
+
+    def gcall(self, arguments: Arguments, invoke: Callable[[Arguments], Iterator[Any]]) -> Iterator[Any]:
+        """A generator tool was called: recorded as refused, never replayed silently."""
+        self._refuse_generator("generator")
+        return invoke(arguments)
+
+    def agcall(self, arguments: Arguments, invoke: Callable[[Arguments], AsyncIterator[Any]]) -> AsyncIterator[Any]:
+        """The same for an async generator tool."""
+        self._refuse_generator("async_generator")
+        return invoke(arguments)
+
+    def _refuse_generator(self, kind: str) -> None:
+        run = None if active.idle() else driver.session()
+        if run is None:
+            return
+        if run.action == "replay":
+            raise run.latch(
+                UnsupportedCallError(
+                    f"tool {self._name()!r} is a generator, which stepfork cannot replay yet; "
+                    "return a list, or leave the tool out with 'exclude'"
+                )
+            )
+        run.refuse("tool", self._name(), Unsupported("result", kind))
+

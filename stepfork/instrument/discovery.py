@@ -1,0 +1,407 @@
+"""Which functions of a module are tools. Knows patterns and what a module holds; patches and imports nothing.
+
+By module pattern, a module's tools are the functions *defined in it* (their globals are the module's) that a
+public name of it leads to: a ``def`` or lambda, whatever decorators, ``functools.partial``, bound methods or
+tool objects stand around it, or an entry of a public dict, list, tuple or set. What is taken is the
+innermost function, since its parameters are the ones that say something; the decorators go on running.
+
+Never by module pattern: functions imported from elsewhere, private names, classes. A class is taken when it
+is named, ``m:Class``: its public methods and ``__call__``, the ones inherited from classes of the same
+top-level package included. (An inherited method is one function: it is a tool for its other heirs as well.)
+Methods that a subclass overrides belong to the subclass, properties to nobody.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any
+
+from stepfork.errors import ConfigError
+from stepfork.instrument.code_swap import FunctionKind, kind_of
+
+__all__ = ["Found", "Pattern", "parse_pattern", "tools_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Modules, or one object in them; made by `parse_pattern`.
+
+    Attributes:
+        text: the pattern as written.
+        module: its module part, as in ``myagent.tools.*``.
+        target: the object in the module, as in ``lookup`` or ``Class.method``; "" for the whole module.
+    """
+
+    text: str
+    module: str
+    target: str = ""
+
+    @property
+    def has_wildcard(self) -> bool:
+        """Whether the module part may match several modules, and therefore none."""
+        return "*" in self.module
+
+    def matches_module(self, name: str) -> bool:
+        """Whether the module of this name is meant (wholly, or for one object in it).
+
+        >>> tools = parse_pattern("myagent.tools.*")
+        >>> tools.matches_module("myagent.tools.web.search"), tools.matches_module("myagent.tools")
+        (True, False)
+        """
+        return _regex(self.module).fullmatch(name) is not None if self.has_wildcard else name == self.module
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A function that is a tool.
+
+    Attributes:
+        function: the function whose code is to be swapped.
+        name: ``lookup``, ``Class.method``, or the key of the registry it was found in.
+        module: the module it was found in.
+        is_method: whether its first parameter is ``self`` or ``cls``, which is not an argument of the call.
+        kind: ``"sync"``, ``"async"``, ``"generator"`` or ``"async_generator"``.
+    """
+
+    function: FunctionType
+    name: str
+    module: str
+    is_method: bool
+    kind: FunctionKind
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Reads a pattern: ``pkg.mod``, ``pkg.mod.*``, ``pkg.mod:function``, ``m:Class``, ``m:Class.method``.
+
+    A last segment ``*`` stands for submodules at any depth (not for the package itself); any other ``*``
+    for part of one segment.
+
+    Raises:
+        ConfigError: the text is none of these.
+
+    >>> parse_pattern("myagent.search:Index.lookup").target
+    'Index.lookup'
+    >>> parse_pattern("myagent/search.py")
+    Traceback (most recent call last):
+    stepfork.errors.ConfigError: 'myagent/search.py' is not a tool pattern; write one like 'myagent.tools', \
+'myagent.tools.*', 'myagent.search:lookup' or 'myagent.search:Class.method'
+    """
+    module, colon, target = text.partition(":") if isinstance(text, str) else ("", "", "")
+    segments = [segment.replace("*", "x") for segment in module.split(".")] + (
+        target.split(".") if colon else []
+    )
+    if (
+        not all(segment.isidentifier() for segment in segments)
+        or "**" in module
+        or module.split(".")[0] == "*"
+    ):
+        raise ConfigError(
+            f"{text!r} is not a tool pattern; write one like 'myagent.tools', 'myagent.tools.*', "
+            "'myagent.search:lookup' or 'myagent.search:Class.method'"
+        )
+    return Pattern(text, module, target)
+
+
+def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[Pattern] = ()) -> list[Found]:
+    """The tools of an executed module under these patterns, each function once, in order of definition.
+
+    Objects that a pattern names come first. They need not be public or defined in the module. `exclude`
+    wins over `patterns`; it also knows a function by the place it is defined at.
+
+    Raises:
+        ConfigError: a named object does not exist, is written in C, or leads to no Python function.
+
+    >>> import textwrap
+    >>> [found.name for found in tools_of(textwrap, [parse_pattern("textwrap")])][:3]
+    ['wrap', 'fill', 'shorten']
+    """
+    patterns = [pattern for pattern in patterns if pattern.matches_module(module.__name__)]
+    exclude = tuple(exclude)
+    found = [tool for pattern in patterns if pattern.target for tool in _named(module, pattern)]
+    if not all(pattern.target for pattern in patterns):
+        found += _public(module)
+    excluded = _Excluded(module, exclude)
+    unique: dict[int, Found] = {}
+    for tool in found:
+        if not excluded.contains(tool):
+            unique.setdefault(id(tool.function), tool)
+    return list(unique.values())
+
+
+@functools.cache
+def _regex(module: str) -> re.Pattern[str]:
+    deep = module.endswith(".*")
+    text = re.escape(module.removesuffix(".*")).replace(r"\*", r"[^.]*")
+    return re.compile(text + r"\..+" if deep else text)
+
+
+class _Excluded:
+    """What the `exclude` patterns take out of one module."""
+
+    def __init__(self, module: ModuleType, patterns: tuple[Pattern, ...]) -> None:
+        self._patterns = patterns
+        self._here = [pattern for pattern in patterns if pattern.matches_module(module.__name__)]
+        named = [pattern for pattern in self._here if pattern.target]
+        self._functions = {
+            id(found.function) for pattern in named for found in _named(module, pattern, may_be_none=True)
+        }
+
+    def contains(self, tool: Found) -> bool:
+        return (
+            id(tool.function) in self._functions
+            or any(_covers(pattern, tool.name) for pattern in self._here)
+            or any(
+                pattern.matches_module(tool.function.__globals__.get("__name__", ""))
+                and _covers(pattern, tool.function.__qualname__)
+                for pattern in self._patterns
+            )
+        )
+
+
+def _covers(pattern: Pattern, name: str) -> bool:
+    return not pattern.target or f"{name}.".startswith(f"{pattern.target}.")
+
+
+# What a value leads to.
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    function: FunctionType
+    bound: bool = False  # through a bound method or a classmethod: the first parameter is given
+    static: bool = False  # through a staticmethod
+
+
+_Owns = Callable[[FunctionType], bool]
+
+
+def _behind(value: Any, owns: _Owns, depth: int = 8) -> list[_Behind]:
+    """The functions that `owns` accepts and that a call of the value would run, the innermost of each."""
+    kind = type(value)  # not isinstance: a proxy lies about its class
+    if depth == 0 or issubclass(kind, type | ModuleType):
+        return []
+    if kind is FunctionType:
+        return _behind_function(value, owns, depth)
+    if kind is MethodType or kind is classmethod:
+        return [replace(each, bound=True) for each in _behind(value.__func__, owns, depth - 1)]
+    if kind is staticmethod:
+        return [replace(each, static=True) for each in _behind(value.__func__, owns, depth - 1)]
+    if issubclass(kind, functools.partial | functools.partialmethod):
+        return _behind(value.func, owns, depth - 1)
+    wrapped = _wrapped_by(value)
+    if wrapped is not None:
+        return _behind(wrapped, owns, depth - 1)
+    return _behind_attributes(value, owns, depth)
+
+
+def _behind_function(function: FunctionType, owns: _Owns, depth: int) -> list[_Behind]:
+    inner = _behind(function.__dict__.get("__wrapped__"), owns, depth - 1)
+    if inner:
+        return inner
+    # A wrapper made without functools.wraps: from elsewhere, or saying nothing about its own parameters.
+    code = function.__code__
+    says_nothing = not code.co_argcount + code.co_kwonlyargcount and code.co_flags & inspect.CO_VARKEYWORDS
+    if says_nothing or not owns(function):
+        inner = [each for value in _cells(function) for each in _behind(value, owns, depth - 1)]
+        if not owns(function) or len(inner) == 1:
+            return inner
+    return [_Behind(function)]
+
+
+def _cells(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+
+
+def _wrapped_by(value: Any) -> Any:
+    """`__wrapped__` of an object that really has it, without waking up a `__getattr__`."""
+    if inspect.getattr_static(value, "__wrapped__", None) is None:
+        return None
+    try:
+        return value.__wrapped__
+    except Exception:  # a proxy with nothing behind it yet
+        return None
+
+
+def _behind_attributes(value: Any, owns: _Owns, depth: int) -> list[_Behind]:
+    """A decorator written as a class, or a framework's tool object, which has a name: what it holds."""
+    held = _attributes(value)
+    is_named = any(isinstance(held.get(name), str) for name in ("name", "_name", "__name__"))
+    if not is_named and not callable(value):
+        return []
+    return [each for attribute in held.values() for each in _behind(attribute, owns, depth - 1)]
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return dict(held) if type(held) is dict else {}
+
+
+# What a module holds.
+
+_LARGEST_REGISTRY, _DEEPEST_REGISTRY = 1000, 3
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A function of the module with the names that lead to it, and its place should the names clash."""
+
+    behind: _Behind
+    place: str
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        own = self.behind.function.__name__
+        several = len(set(self.names)) != 1 and own != "<lambda>"
+        return own if several or own in self.names else next(iter(self.names), self.place)
+
+
+def _public(module: ModuleType) -> list[Found]:
+    members = {name: value for name, value in list(vars(module).items()) if not name.startswith("_")}
+    owns: _Owns = lambda function: function.__globals__ is vars(module)  # noqa: E731
+    direct: dict[int, _Candidate] = {}
+    listed: dict[int, _Candidate] = {}
+    for name, value in members.items():
+        for behind in _behind(value, owns):
+            direct.setdefault(id(behind.function), _Candidate(behind, name)).names.append(name)
+    for name, value in members.items():
+        for place, key, behind in _in_registry(value, owns, name):
+            candidate = listed.setdefault(id(behind.function), _Candidate(behind, place))
+            candidate.names += [key] if key else []
+    found = [_found(module, candidate.name, candidate.behind) for candidate in direct.values()]
+    taken = {tool.name for tool in found}
+    for identity, candidate in listed.items():
+        if identity not in direct:
+            name = candidate.place if candidate.name in taken else candidate.name
+            taken.add(name)
+            found.append(_found(module, name, candidate.behind))
+    return found
+
+
+def _in_registry(
+    value: Any, owns: _Owns, place: str, key: str = "", depth: int = _DEEPEST_REGISTRY
+) -> Iterator[tuple[str, str, _Behind]]:
+    """The functions in a dict, list, tuple or set, each with its place and its outermost string key."""
+    kind = type(value)
+    entries: Iterable[tuple[Any, Any]]
+    if issubclass(kind, dict | MappingProxyType):
+        entries = dict.items(value) if issubclass(kind, dict) else value.items()
+    elif issubclass(kind, list | tuple | set | frozenset):
+        entries = enumerate(value)
+    else:
+        return
+    if depth == 0 or len(value) > _LARGEST_REGISTRY:  # data, not a registry
+        return
+    for index, (label, entry) in enumerate(list(entries)):
+        text = label if isinstance(label, str) else ""
+        there = f"{place}.{text}" if text else f"{place}[{index}]"
+        for behind in _behind(entry, owns):
+            yield there, key or text, behind
+        yield from _in_registry(entry, owns, there, key or text, depth - 1)
+
+
+def _found(module: ModuleType, name: str, behind: _Behind, binds: bool = False) -> Found:
+    """`binds`: whether the function was taken raw from a class, where a method's first parameter is open."""
+    is_method = not behind.static if binds else behind.bound
+    return Found(behind.function, name, module.__name__, is_method, kind_of(behind.function))
+
+
+# What a pattern names.
+
+
+def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -> list[Found]:
+    """What ``m:target`` means: of a function what is behind it, of a class or a registry all of it.
+
+    `may_be_none`: for `exclude`, where an object without functions is no fault.
+    """
+    names = pattern.target.split(".")
+    owner: Any = module
+    value: Any = module
+    for name in names:
+        owner = value
+        value = _member(owner, name)
+        if value is _MISSING:
+            if pattern.has_wildcard:
+                return []
+            raise ConfigError(_no_such_name(pattern, owner, name))
+    if issubclass(type(value), type):
+        found = _methods(module, value, pattern.target)
+    else:
+        found = _functions(module, owner, names[-1], value, pattern.target)
+    if not found and not may_be_none:
+        raise ConfigError(_no_function(pattern, value))
+    return found
+
+
+def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: str) -> list[Found]:
+    owns: _Owns = lambda function: function.__globals__ is vars(module)  # noqa: E731
+    in_class = not isinstance(owner, ModuleType) and name not in _attributes(owner)
+    binds = in_class and hasattr(type(value), "__get__")
+    for accepts in (owns, lambda function: True):  # what is defined here before what is not
+        behind = _behind(value, accepts)
+        if behind:
+            return [_found(module, target, each, binds) for each in behind]
+        listed = [(key, each) for _, key, each in _in_registry(value, accepts, name)]
+        if listed:
+            return [_found(module, key or each.function.__name__, each) for key, each in listed]
+    own_call = _member(type(value), "__call__")
+    return [_found(module, target, each, binds=True) for each in _behind(own_call, lambda function: True)]
+
+
+def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
+    package = cls.__module__.partition(".")[0]
+    owns: _Owns = lambda function: function.__globals__.get("__name__", "").partition(".")[0] == package  # noqa: E731
+    members: dict[str, Any] = {}
+    for base in cls.__mro__:
+        for name, value in vars(base).items():
+            members.setdefault(name, value if base.__module__.partition(".")[0] == package else None)
+    return [
+        _found(module, f"{target}.{name}", behind, binds=hasattr(type(value), "__get__"))
+        for name, value in members.items()
+        if not name.startswith("_") or name == "__call__"
+        for behind in _behind(value, owns)
+    ]
+
+
+_MISSING = object()
+
+
+def _member(owner: Any, name: str) -> Any:
+    """The raw attribute: a staticmethod stays one. A module may make it on demand (PEP 562)."""
+    if isinstance(owner, ModuleType):
+        return getattr(owner, name, _MISSING)
+    return inspect.getattr_static(owner, name, _MISSING)
+
+
+def _no_such_name(pattern: Pattern, owner: Any, name: str) -> str:
+    where = f"module {owner.__name__!r}" if isinstance(owner, ModuleType) else repr(_title(owner))
+    close = difflib.get_close_matches(name, [key for key in dir(owner) if not key.startswith("__")], n=1)
+    return f"{pattern.text!r}: {where} has no {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+
+
+def _no_function(pattern: Pattern, value: Any) -> str:
+    if issubclass(type(value), type):
+        return f"{pattern.text!r}: class {_title(value)!r} has no public method written in Python"
+    if callable(value) and not _attributes(value):
+        return (
+            f"{pattern.text!r} is not written in Python ({type(value).__name__}) and cannot be patched; "
+            "call it from a function of your own and name that"
+        )
+    return f"{pattern.text!r} is of type {type(value).__name__!r} and leads to no Python function"
+
+
+def _title(owner: Any) -> str:
+    return getattr(owner, "__qualname__", type(owner).__qualname__)

@@ -1,0 +1,141 @@
+"""Record or replay around any target, sync and async. Knows sessions and outcomes, no SDK and no file.
+
+Both shells share the decisions: `enter` (what the session says to a call) and `Live` (what becomes of a
+call that really runs).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+from stepfork.cassette.values import Unsupported
+from stepfork.core.model import Recorded
+from stepfork.instrument.adapter import Outcome, Target
+from stepfork.session import active
+from stepfork.session.run import Run, Ticket
+
+T = TypeVar("T")
+
+_inside: ContextVar[Ticket | None] = ContextVar("stepfork_inside", default=None)
+
+THROUGH: Final = None
+"""`enter` gives this where no session wants the call: it runs as if stepfork were not there."""
+
+
+class Live:
+    """A call that really runs: its ticket, and who gets its outcome."""
+
+    def __init__(self, run: Run, target: Target, ticket: Ticket) -> None:
+        self._run = run
+        self._target = target
+        self.ticket = ticket
+
+    def __enter__(self) -> Live:
+        self._token = _inside.set(self.ticket)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _inside.reset(self._token)
+
+    def returned(self, value: Any) -> None:
+        """The call returned; it is recorded before its caller sees the value."""
+        try:
+            outcome = self._target.returned(value)
+        except Unsupported as problem:
+            self._refuse(problem)
+        else:
+            if outcome is not None:
+                self.end(outcome)
+
+    def raised(self, error: BaseException) -> None:
+        """The call raised. What ends the whole run (KeyboardInterrupt and its kind) is no outcome of a call."""
+        if isinstance(error, asyncio.CancelledError):
+            self.end({"cancelled": True})
+        elif isinstance(error, Exception):
+            try:
+                outcome = self._target.raised(error)
+            except Unsupported as problem:
+                self._refuse(problem)
+            else:
+                self.end(outcome)
+
+    def end(self, outcome: Outcome) -> None:
+        """The call ended with this outcome; a stream says so when it is read to its end or closed."""
+        self._run.finish(self.ticket, outcome)
+
+    def _refuse(self, problem: Unsupported) -> None:
+        self._run.refuse(self._target.kind, self._target.name, problem, self.ticket)
+
+
+def session() -> Run | None:
+    """The session that wants the current call, or None where it should simply run."""
+    run = active.current()
+    return None if run is None or run.action == "off" else run
+
+
+def enter(target: Target) -> Recorded | Live | None:
+    """What becomes of a call: a recorded answer, a live call to be recorded, or `THROUGH`.
+
+    Raises:
+        StepforkError: a mismatch and its kind, from the session.
+    """
+    run = session()
+    if run is None:
+        return THROUGH
+    try:
+        incoming = target.incoming()
+    except Unsupported as problem:
+        run.refuse(target.kind, target.name, problem)
+        return THROUGH
+    parent = _inside.get()
+    answer = run.begin(incoming, parent if parent is not None and parent.run is run else None)
+    if isinstance(answer, Ticket):
+        answer.run = run
+        return Live(run, target, answer)
+    return answer
+
+
+def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T]) -> T:
+    """A sync call: live and recorded, or answered by `answer`, which may raise what was recorded."""
+    step = enter(target)
+    if step is THROUGH:
+        return live()
+    if isinstance(step, Recorded):
+        _check_cancelled(step)
+        return answer(step)
+    with step:
+        try:
+            value = live()
+        except BaseException as error:
+            step.raised(error)
+            raise
+        step.returned(value)
+        return value
+
+
+async def acall(target: Target, live: Callable[[], Awaitable[T]], answer: Callable[[Recorded], Awaitable[T]]) -> T:
+    """The same for an async call."""
+    step = enter(target)
+    if step is THROUGH:
+        return await live()
+    if isinstance(step, Recorded):
+        _check_cancelled(step)
+        return await answer(step)
+    with step:
+        try:
+            value = await live()
+        except BaseException as error:
+            step.raised(error)
+            raise
+        step.returned(value)
+        return value
+
+
+def _check_cancelled(recorded: Recorded) -> None:
+    if recorded.outcome.get("cancelled"):
+        raise asyncio.CancelledError
+
+

@@ -1,0 +1,310 @@
+"""Installing and undoing patches: one table, walked both ways. The only room that knows wrapt.
+
+Who wants patches takes a *hold* (``autopatch()`` for good, a session for its block). The first hold
+installs, the last one released restores every object to what it was. In between the table follows the
+patterns of all holds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import pkgutil
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+import wrapt
+
+from stepfork.errors import ConfigError
+from stepfork.instrument import adapters
+from stepfork.instrument.adapter import Adapter, Patch
+from stepfork.instrument.adapters.tool_modules import ToolHandler
+from stepfork.instrument.code_swap import Swap, kind_of, swap
+from stepfork.instrument.discovery import Found, Pattern, parse_pattern, tools_of
+from stepfork.instrument.import_watch import ImportWatch
+
+_MISSING: Final = object()
+
+
+@dataclass(eq=False, slots=True)
+class Hold:
+    """One wish for patches; given back with `release`."""
+
+    patterns: tuple[Pattern, ...]
+    exclude: tuple[Pattern, ...]
+
+
+@dataclass(slots=True)
+class _Wrapped:
+    """One attribute that a wrapper stands in for."""
+
+    owner: Any
+    name: str
+    before: Any
+    wrapper: Any
+    active: bool = True
+
+    def undo(self) -> None:
+        self.active = False  # should someone have wrapped ours, it lets calls through from now on
+        now = vars(self.owner).get(self.name, _MISSING)
+        if now is not self.wrapper:
+            if now is not self.before:
+                warnings.warn(
+                    f"{self.owner.__name__}.{self.name} was patched again by another library; "
+                    "stepfork's patch below it stays and does nothing",
+                    stacklevel=2,
+                )
+            return
+        if self.before is _MISSING:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)
+
+
+@dataclass(slots=True)
+class _Swapped:
+    """One tool function whose code is swapped."""
+
+    found: Found
+    swap: Swap
+
+
+class Hooks:
+    """All patches of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._holds: list[Hold] = []
+        self._wrapped: list[_Wrapped] = []
+        self._tools: dict[int, _Swapped] = {}
+        self._names: Counter[str] = Counter()
+        self._decorated: list[Found] = []
+        self._adapted: set[tuple[str, int]] = set()
+        self._adapters: dict[str, Adapter] = {}
+        self._watch: ImportWatch | None = None
+
+    # -- holds --------------------------------------------------------------------------------------
+
+    def hold(self, tools: Iterable[str], exclude: Iterable[str] = ()) -> Hold:
+        """Patches what these patterns name, now and whenever it is imported; and every SDK with an adapter.
+
+        Raises:
+            ConfigError: for a malformed pattern, a named object that is no Python function, or an SDK
+                whose internals are not as expected. Nothing stays patched by this call then.
+        """
+        new = Hold(tuple(map(parse_pattern, tools)), tuple(map(parse_pattern, exclude)))
+        with self._lock:
+            self._holds.append(new)
+            try:
+                if self._watch is None:
+                    self._install()
+                self.sweep()
+            except BaseException:
+                self.release(new)
+                raise
+        return new
+
+    def release(self, hold: Hold) -> None:
+        """Undoes what no other hold wants; with the last hold every object is restored."""
+        with self._lock:
+            if hold in self._holds:
+                self._holds.remove(hold)
+            if self._holds:
+                self._drop_unwanted()
+            else:
+                self._uninstall()
+
+    def release_all(self) -> None:
+        """Restores everything, whoever holds it."""
+        with self._lock:
+            self._holds.clear()
+            self._uninstall()
+
+    def add_tool(self, function: FunctionType) -> None:
+        """Makes one function a tool, whatever the patterns say."""
+        name = function.__qualname__.rpartition("<locals>.")[2]
+        found = Found(function, name, function.__module__, "." in name, kind_of(function))
+        with self._lock:
+            self._decorated.append(found)
+            if self._holds:
+                self._swap(found)
+
+    def sweep(self) -> None:
+        """Catches what was imported, reloaded or defined unnoticed."""
+        with self._lock:
+            if self._watch is None:
+                return
+            self._watch.sweep()
+            for name in list(sys.modules):
+                module = sys.modules.get(name)
+                if isinstance(module, ModuleType) and self._wants(name) and not _executing(module):
+                    self._patch_tools(module)
+            for found in self._decorated:
+                self._swap(found)
+
+    def check_modules(self, tools: Iterable[str]) -> None:
+        """Refuses patterns without wildcard whose module does not exist; imports nothing.
+
+        Raises:
+            ConfigError: naming the pattern.
+        """
+        for pattern in map(parse_pattern, tools):
+            if not pattern.has_wildcard and pattern.module not in sys.modules and not _exists(pattern.module):
+                raise ConfigError(
+                    f"tools: there is no module {pattern.module!r} (from the pattern {pattern.text!r}); "
+                    "correct the name, or make the module importable from here"
+                )
+
+    # -- install and undo ---------------------------------------------------------------------------
+
+    def _install(self) -> None:
+        self._adapters = {adapter.module: adapter for adapter in _all_adapters()}
+        watch = self._watch = ImportWatch()
+        watch.watch(self._adapters.__contains__, self._adapt)
+        watch.watch(self._wants, self._patch_tools)
+        watch.install()
+
+    def _uninstall(self) -> None:
+        if self._watch is not None:
+            self._watch.remove()
+            self._watch = None
+        for swapped in reversed(list(self._tools.values())):
+            swapped.swap.undo()
+        for wrapped in reversed(self._wrapped):
+            wrapped.undo()
+        self._tools.clear()
+        self._wrapped.clear()
+        self._names.clear()
+        self._adapted.clear()
+
+    def _wants(self, module: str) -> bool:
+        return any(pattern.matches_module(module) for hold in self._holds for pattern in hold.patterns)
+
+    def _adapt(self, module: ModuleType) -> None:
+        with self._lock:
+            key = (module.__name__, id(module))
+            if key in self._adapted or self._watch is None:
+                return
+            self._adapted.add(key)
+            for patch in self._adapters[module.__name__].patches():
+                self._wrap(patch)
+
+    def _wrap(self, patch: Patch) -> None:
+        module_name, _, path = patch.target.partition(":")
+        owner: Any = sys.modules.get(module_name)
+        if owner is None and not patch.optional:
+            owner = _import(module_name, patch)
+        *parents, name = path.split(".")
+        for parent in parents:
+            owner = getattr(owner, parent, None)
+        before = inspect.getattr_static(owner, name, _MISSING) if owner is not None else _MISSING
+        if before is _MISSING:
+            if patch.optional:
+                return
+            raise ConfigError(
+                f"{patch.target} does not exist in the installed version of {module_name.partition('.')[0]}, "
+                "so stepfork cannot record its calls; use a supported version"
+            )
+        row = _Wrapped(owner, name, vars(owner).get(name, _MISSING), None)
+        row.wrapper = wrapt.FunctionWrapper(before, patch.wrapper, enabled=lambda: row.active)
+        setattr(owner, name, row.wrapper)
+        self._wrapped.append(row)
+
+    def _patch_tools(self, module: ModuleType) -> None:
+        with self._lock:
+            for found in self._wanted_of(module):
+                self._swap(found)
+
+    def _wanted_of(self, module: ModuleType) -> list[Found]:
+        patterns = [pattern for hold in self._holds for pattern in hold.patterns]
+        exclude = [pattern for hold in self._holds for pattern in hold.exclude]
+        return tools_of(module, patterns, exclude)
+
+    def _swap(self, found: Found) -> None:
+        key = id(found.function)
+        if key in self._tools:
+            return
+        self._names[found.name] += 1
+        handler = ToolHandler(lambda: self._name_of(found), _first_parameter(found))
+        self._tools[key] = _Swapped(found, swap(found.function, handler))
+
+    def _name_of(self, found: Found) -> str:
+        return found.name if self._names[found.name] == 1 else f"{found.module}:{found.name}"
+
+    def _drop_unwanted(self) -> None:
+        wanted = {id(found.function) for found in self._decorated}
+        for name in {swapped.found.module for swapped in self._tools.values()}:
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType) and self._wants(name):
+                wanted |= {id(found.function) for found in self._wanted_of(module)}
+        for key, swapped in list(self._tools.items()):
+            if key not in wanted:
+                swapped.swap.undo()
+                self._names[swapped.found.name] -= 1
+                del self._tools[key]
+
+
+HOOKS: Final = Hooks()
+"""The patches of this process. Importing this file installs nothing."""
+
+
+def _all_adapters() -> list[Adapter]:
+    found = []
+    for info in pkgutil.iter_modules(adapters.__path__):
+        adapter = getattr(importlib.import_module(f"{adapters.__name__}.{info.name}"), "ADAPTER", None)
+        if adapter is not None:
+            found.append(adapter)
+    return found
+
+
+def _import(name: str, patch: Patch) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ConfigError(
+            f"{patch.target} does not exist in the installed version, so stepfork cannot record its calls; "
+            "use a supported version"
+        ) from None
+
+
+def _first_parameter(found: Found) -> str | None:
+    return found.function.__code__.co_varnames[0] if found.is_method else None
+
+
+def _executing(module: ModuleType) -> bool:
+    """Whether its import has not ended yet; its hook comes when it has."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+def _exists(name: str) -> bool:
+    """Whether a module of that name could be imported; runs no package's code to find out."""
+    parts = name.split(".")
+    path: Any = None
+    for at in range(1, len(parts) + 1):
+        full = ".".join(parts[:at])
+        loaded = sys.modules.get(full)
+        if loaded is not None:
+            path = getattr(loaded, "__path__", None)
+        else:
+            try:
+                spec = (
+                    importlib.util.find_spec(full)
+                    if at == 1
+                    else importlib.machinery.PathFinder.find_spec(full, path)
+                )
+            except (ImportError, ValueError):
+                return False
+            if spec is None:
+                return False
+            path = spec.submodule_search_locations
+        if path is None and at < len(parts):
+            return False
+    return True

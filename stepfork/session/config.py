@@ -1,0 +1,190 @@
+"""Where settings come from and how they add up: pyproject, environment, arguments -> one frozen `Settings`.
+
+Reads ``pyproject.toml`` when asked to; everything else, the environment included, is an argument.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from stepfork.core.redaction import Rules
+from stepfork.errors import ConfigError
+from stepfork.session.modes import find_mode
+
+PREFIX: Final = "STEPFORK_"
+_CHOICES: Final = {"integrity": ("warn", "error", "off"), "past_failure": ("raise", "stop")}
+_TRUE: Final = ("1", "true", "yes", "on")
+_FALSE: Final = ("0", "false", "no", "off", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, with its default.
+
+    Attributes:
+        mode: ``replay``, ``record``, ``auto`` or ``off``.
+        tools, exclude: patterns of tool modules, functions and classes.
+        cassette_dir: where relative cassette paths start; None for the working directory.
+        off: test paths (patterns) that are left alone.
+        redact_keys, redact_patterns, redact_allow: rules for secrets beside the built-in ones.
+        integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
+        past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
+        fsync: whether each call is forced to the disk.
+
+    >>> Settings().mode
+    'off'
+    """
+
+    mode: str = "off"
+    tools: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    cassette_dir: Path | None = None
+    off: tuple[str, ...] = ()
+    redact_keys: tuple[str, ...] = ()
+    redact_patterns: tuple[str, ...] = ()
+    redact_allow: tuple[str, ...] = ()
+    integrity: str = "warn"
+    past_failure: str = "raise"
+    fsync: bool = False
+
+    def rules(self) -> Rules:
+        """The compiled rules for secrets. Raises ConfigError for one that is no regular expression."""
+        return Rules.compile(keys=self.redact_keys, patterns=self.redact_patterns, allow=self.redact_allow)
+
+
+NAMES: Final = tuple(field.name for field in fields(Settings))
+LISTS: Final = tuple(field.name for field in fields(Settings) if field.type == "tuple[str, ...]")
+
+
+def check(layer: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """One layer of settings with every name and value checked; `source` says in an error where it came from.
+
+    Raises:
+        ConfigError: for an unknown name (listing the valid ones) or a value that does not fit.
+
+    >>> check({"mode": "record", "tools": "agent.tools"}, "autopatch()")
+    {'mode': 'record', 'tools': ('agent.tools',)}
+    """
+    return {name: _value(name, value, source) for name, value in layer.items()}
+
+
+def _value(name: str, value: Any, source: str) -> Any:
+    if name not in NAMES:
+        close = difflib.get_close_matches(name, NAMES, 1)
+        hint = f", did you mean {close[0]!r}?" if close else ";"
+        raise ConfigError(f"{source}: unknown setting {name!r}{hint} The settings are {', '.join(NAMES)}")
+    if name in LISTS:
+        values = (value,) if isinstance(value, str) else value
+        if values is None or isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
+            raise ConfigError(f"{source}: {name} must be a list of texts, not {_spell(value)}")
+        values = tuple(values)
+        for item in values:
+            if not isinstance(item, str) or not item.strip():
+                raise ConfigError(f"{source}: {name} must hold texts only, found {_spell(item)}")
+        return values
+    if name == "fsync":
+        if not isinstance(value, bool):
+            raise ConfigError(f"{source}: fsync must be true or false, not {_spell(value)}")
+        return value
+    if name == "cassette_dir":
+        if value is not None and not isinstance(value, str | Path):
+            raise ConfigError(f"{source}: cassette_dir must be a path, not {_spell(value)}")
+        return None if value is None else Path(value)
+    if not isinstance(value, str):
+        raise ConfigError(f"{source}: {name} must be text, not {_spell(value)}")
+    if name == "mode":
+        try:
+            find_mode(value)
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}") from None
+    elif value not in _CHOICES[name]:
+        raise ConfigError(f"{source}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}")
+    return value
+
+
+def _spell(value: Any) -> str:
+    return "null" if value is None else repr(value)
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The layer of ``STEPFORK_*`` variables; lists are comma-separated.
+
+    Raises:
+        ConfigError: for a misspelt name or a value that does not fit.
+
+    >>> from_environment({"STEPFORK_TOOLS": "a.tools, b.tools", "HOME": "/root"})
+    {'tools': ('a.tools', 'b.tools')}
+    """
+    layer: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        value: Any = text
+        if name in LISTS:
+            value = [item.strip() for item in text.split(",") if item.strip()]
+        elif name == "fsync":
+            if text.lower() not in _TRUE + _FALSE:
+                raise ConfigError(f"environment variable {variable}: expected 1 or 0, found {text!r}")
+            value = text.lower() in _TRUE
+        elif text == "":
+            continue
+        layer |= check({name: value}, f"environment variable {variable}")
+    return layer
+
+
+def find_pyproject(start: Path) -> Path | None:
+    """The nearest ``pyproject.toml`` in `start` or above it."""
+    for folder in (start, *start.parents):
+        candidate = folder / "pyproject.toml"
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def from_pyproject(file: Path | None) -> dict[str, Any]:
+    """The layer of ``[tool.stepfork]``; an empty one where the file or the table is missing.
+
+    A relative ``cassette_dir`` starts at the file's folder.
+
+    Raises:
+        ConfigError: if the file cannot be read, or for an unknown name or a value that does not fit.
+    """
+    if file is None:
+        return {}
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    table = document.get("tool", {}).get("stepfork")
+    if table is None:
+        return {}
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file}: [tool.stepfork] must be a table")
+    layer = check(table, f"{file}: [tool.stepfork]")
+    if layer.get("cassette_dir") is not None:
+        layer["cassette_dir"] = file.parent / layer["cassette_dir"]
+    return layer
+
+
+def project_root(start: Path) -> Path:
+    """The folder whose code counts as the project's own: that of ``pyproject.toml``, else `start`."""
+    file = find_pyproject(start)
+    return start if file is None else file.parent
+
+
+def combine(*layers: Mapping[str, Any]) -> Settings:
+    """One `Settings` from checked layers, the weakest first.
+
+    >>> combine({"mode": "replay"}, {"mode": "record"}).mode
+    'record'
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged.update(layer)
+    return Settings(**merged)

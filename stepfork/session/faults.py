@@ -1,0 +1,165 @@
+"""The errors of a session, worded in full. Knows calls and hints; decides nothing.
+
+A mismatch says in this order: the call and the fault; cassette and call number; the differing leaf, old
+and new; the nearest recorded call; the command that records again. Always under 4 kB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepfork.cassette.values import decode
+from stepfork.core import wording
+from stepfork.core.matching import ABSENT, Mismatch, match
+from stepfork.core.model import Incoming, Plain, Recorded, describe
+from stepfork.errors import CassetteNotFoundError, ReplayMismatchError
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What to tell the user to do: the exact command that records, and how to leave this run alone."""
+
+    record: str = ""
+    leave_alone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place of a fault: the cassette, how many top-level calls it holds, and the hints."""
+
+    path: Path
+    total: int
+    hints: Hints
+
+
+def differs(where: Where, index: int, recorded: Incoming, incoming: Incoming, mismatch: Mismatch,
+            others: Iterable[tuple[int, Incoming]]) -> ReplayMismatchError:  # fmt: skip
+    """The call at this place is another one than recorded; `others` are the recorded calls still to come or gone."""
+    lines = [wording.headline(index, recorded, incoming, mismatch), f"  cassette: {where.path}, call {index} of {where.total}"]
+    if mismatch.order_only:
+        lines.append("  only the order of the items differs")
+    old, new = wording.spell_pair(mismatch.expected, mismatch.actual, wording.LEAF_BELOW)
+    if mismatch.fault in ("kind", "name"):
+        old, new = wording.summary(recorded), wording.summary(incoming)
+    lines += [f"  recorded: {old}", f"  now:      {new}"]
+    nearest = _nearest(incoming, index, others)
+    if nearest:
+        lines.append(nearest)
+    lines += _again(where)
+    return ReplayMismatchError(
+        "\n".join(lines),
+        cassette=where.path,
+        index=index,
+        kind=incoming.kind,
+        path=mismatch.path,
+        expected=_public(mismatch.expected),
+        actual=_public(mismatch.actual),
+    )
+
+
+def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError:
+    """All recorded calls are used up and here is another; `same` is how often it was recorded."""
+    index = where.total + 1
+    what = describe(incoming.kind, incoming.name)
+    if same:
+        times = "once" if same == 1 else f"{same} times"
+        fault = f"{what} was recorded {times} with these arguments and is made one time more"
+    else:
+        fault = f"the agent made {what}, but the recording ends after call #{where.total}"
+    lines = [f"call #{index}: {fault}", f"  cassette: {where.path}, {where.total} calls, all of them used"]
+    lines.append(f"  now:      {wording.summary(incoming)}")
+    lines += _again(where)
+    return ReplayMismatchError(
+        "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)
+    )
+
+
+def left_over(where: Where, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
+    """The block ended before these recorded calls were made."""
+    index, first = left[0]
+    lines = [left_over_note(where, left), f"  cassette: {where.path}, call {index} of {where.total}"]
+    lines += [f"  not made: #{at} {wording.summary(call)}" for at, call in left[:5]]
+    if len(left) > 5:
+        lines.append(f"  and {len(left) - 5} more")
+    lines += _again(where)
+    return ReplayMismatchError(
+        "\n".join(lines), cassette=where.path, index=index, kind=first.kind, expected=_public(first.args)
+    )
+
+
+def left_over_note(where: Where, left: list[tuple[int, Incoming]]) -> str:
+    """The left-over calls in one line."""
+    index, first = left[0]
+    return (
+        f"call #{index}: expected {describe(first.kind, first.name)} but the agent never made it "
+        f"({len(left)} of {where.total} recorded calls were not made)"
+    )
+
+
+def no_answer(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
+    """The recorded call was still running when its recording ended."""
+    what = describe(incoming.kind, incoming.name)
+    lines = [
+        f"call #{index}: {what} was still running when the recording ended, so there is no answer to replay",
+        f"  cassette: {where.path}, call {index} of {where.total}",
+        *_again(where),
+    ]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+
+
+def not_comparable(where: Where, index: int, kind: str, name: str, path: str, type_: str) -> ReplayMismatchError:
+    """An argument has no plain form, so it can equal nothing that was recorded."""
+    lines = [
+        f"call #{index}: {describe(kind, name)} {path}: a value of type {type_} cannot be compared with the recording",
+        f"  cassette: {where.path}, call {index} of {where.total}",
+        *_again(where),
+    ]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, path=path)
+
+
+def not_found(path: Path, hints: Hints, similar: Path | None = None) -> CassetteNotFoundError:
+    """There is no cassette to replay."""
+    lines = [f"there is no cassette {path}"]
+    if similar is not None:
+        lines.append(f"  a similar one is there: {similar}; was the test renamed? Then rename the file")
+    if hints.record:
+        lines.append(f"  to record it: {hints.record}")
+    if hints.leave_alone:
+        lines.append(f"  to leave it alone: {hints.leave_alone}")
+    return CassetteNotFoundError("\n".join(lines), cassette=path)
+
+
+def _again(where: Where) -> list[str]:
+    return [f"  if the change is meant, record again: {where.hints.record}"] if where.hints.record else []
+
+
+def _nearest(incoming: Incoming, index: int, others: Iterable[tuple[int, Incoming]]) -> str:
+    """The recorded call that the incoming one was probably meant to be, if that is another one."""
+    best: tuple[int, int, str] | None = None
+    for at, other in others:
+        if at == index or other.kind != incoming.kind or other.name != incoming.name:
+            continue
+        mismatch = match(other, incoming)
+        if mismatch is None:
+            return f"  this very call is recorded as #{at}: the order of the calls changed"
+        distance = abs(at - index)
+        if best is None or distance < best[0]:
+            best = (distance, at, mismatch.path)
+    if best is None:
+        return ""
+    return f"  nearest recorded call: #{best[1]} {describe(incoming.kind, incoming.name)}, differing at {best[2]!r}"
+
+
+def _public(leaf: Any) -> Any:
+    if leaf is ABSENT:
+        return None
+    value: Plain = leaf
+    return decode(value)
+
+
+def calls_of(recorded: Iterable[tuple[int, Recorded]]) -> Iterable[tuple[int, Incoming]]:
+    """The questions of recorded calls, numbered."""
+    return ((at, item.call) for at, item in recorded)

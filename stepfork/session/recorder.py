@@ -1,0 +1,161 @@
+"""Writes what a live run does: start order, nesting, unfinished calls. Knows no SDK and answers nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stepfork.cassette import emitter, reader, schema
+from stepfork.cassette.exceptions import class_name, encode_exception
+from stepfork.cassette.store import call_tree
+from stepfork.cassette.values import TAGS, Unsupported
+from stepfork.cassette.writer import Writer, Written
+from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
+from stepfork.core.redaction import Redactor
+from stepfork.errors import RecordingError
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A live call in progress; handed back with its outcome. `run` is whose recording it belongs to."""
+
+    call: Incoming
+    start: int
+    parent: Ticket | None
+    depth: int
+    text: str | None = None
+    found: int = 0  # how many secrets were known when `text` was written
+    run: object = None
+
+
+class Recorder:
+    """One recording in progress."""
+
+    def __init__(self, writer: Writer, redactor: Redactor) -> None:
+        self._writer = writer
+        self._redactor = redactor
+        self._tickets: list[Ticket] = []
+        self._written = 0
+        self.refused: list[RecordingError] = []
+        self.bodies = 0
+
+    def begin(self, call: Incoming, parent: Ticket | None) -> Ticket:
+        """A call starts: its question is taken down before anything can change it."""
+        redacted = self._redactor.redact(call.args)
+        target = self._redactor.redact(call.target)
+        assert isinstance(target, dict)
+        depth = 0 if parent is None else parent.depth + 1
+        ticket = Ticket(Incoming(call.kind, call.name, redacted, target), len(self._tickets), parent, depth)
+        self._tickets.append(ticket)
+        if parent is None and call.kind == "tool":
+            self.bodies += 1
+        return ticket
+
+    def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
+        """The call ended; it is on disk when this returns."""
+        redacted = self._redact_outcome(ticket.call.kind, outcome)
+        recorded = Recorded(ticket.call, redacted, ticket.depth)
+        plain_order = ticket.parent is None and ticket.start == self._written
+        place = None if plain_order else schema.Place(ticket.start, ticket.parent.start if ticket.parent else None)
+        document = schema.call_document(recorded, place)
+        ticket.text = emitter.emit_document(document)
+        ticket.found = self._redactor.count
+        self._written += 1
+        try:
+            self._writer.append(ticket.text)
+        except OSError as error:
+            self.refused.append(RecordingError(f"{self._writer.partial} cannot be written: {error.strerror or error}"))
+        if place is not None:
+            ticket.text = emitter.emit_document(schema.call_document(recorded))
+
+    def refuse(self, kind: str, name: str, problem: Unsupported) -> None:
+        """A value of this call has no plain form. The live run goes on; the recording has failed."""
+        call = describe(kind, name)
+        hint = "leave the tool out with 'exclude', or let it take and return plain values"
+        if problem.type == "generator" or problem.type == "async_generator":
+            hint = "generator tools cannot be recorded yet; return a list, or leave the tool out with 'exclude'"
+        self.refused.append(
+            RecordingError(
+                f"{call} cannot be recorded: {problem.path} is of type {problem.type}"
+                f"{' ' + problem.why if problem.why else ''}; {hint}",
+                call=call,
+                path=problem.path,
+                type=problem.type,
+            )
+        )
+
+    def drop(self, ticket: Ticket) -> None:
+        """The call ended in a way that has no plain form: it is not recorded."""
+        ticket.text = ""
+
+    def close(self, end: schema.End) -> Written:
+        """Ends the recording; gives where it went.
+
+        Raises:
+            CassetteError: if the file cannot be written.
+        """
+        return self._writer.finish(list(self._final_documents()), end)
+
+    def discard(self) -> None:
+        """Nothing was recorded: no file is left."""
+        self._writer.discard()
+
+    def calls(self) -> list[Call]:
+        """The calls recorded so far, with their children."""
+        recorded = []
+        for ticket in self._tickets:
+            if ticket.text:
+                document = reader.parse_document(ticket.text, known_tags=TAGS)
+                recorded.append(schema.read_call(document)[0])
+        return list(call_tree(recorded))
+
+    @property
+    def recorded(self) -> int:
+        """How many top-level calls were recorded."""
+        return sum(1 for ticket in self._tickets if ticket.parent is None and ticket.text)
+
+    @property
+    def live(self) -> int:
+        """How many top-level calls were really made."""
+        return sum(1 for ticket in self._tickets if ticket.parent is None)
+
+    def _final_documents(self) -> Any:
+        dropped: set[int] = set()
+        for ticket in self._tickets:
+            if ticket.text == "" or (ticket.parent is not None and ticket.parent.start in dropped):
+                dropped.add(ticket.start)  # what was made inside a call that is not recorded goes with it
+                continue
+            if ticket.text is None:
+                unfinished = Recorded(ticket.call, {}, ticket.depth, unfinished=True)
+                yield emitter.emit_document(schema.call_document(unfinished))
+            elif self._redactor.mentions(ticket.text, ticket.found):
+                document = reader.parse_document(ticket.text, known_tags=TAGS)
+                again = self._redactor.redact(document, keys=False)
+                assert isinstance(again, dict)
+                yield emitter.emit_document(again)
+            else:
+                yield ticket.text
+
+    def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
+        redacted = self._redactor.redact(outcome, keys=kind == "tool")
+        assert isinstance(redacted, dict)
+        return redacted
+
+
+def end_of(error: BaseException | None, output: Plain, has_output: bool, redactor: Redactor, failed: bool) -> schema.End:
+    """The end document of a run that returned, or was ended by `error`."""
+    form: dict[str, Plain] | None = None
+    if error is not None:
+        try:
+            form = encode_exception(error)
+        except Unsupported:
+            form = {"class": class_name(type(error)), "args": [str(error)]}
+        redacted = redactor.redact(form)
+        assert isinstance(redacted, dict)
+        form = redacted
+    return schema.End(
+        status="failed" if failed else "completed",
+        output=redactor.redact(output) if has_output else None,
+        has_output=has_output,
+        error=form,
+    )

@@ -1,0 +1,99 @@
+"""Answers calls from a stored cassette, strictly. Knows order and matching; knows no SDK and no live call."""
+
+from __future__ import annotations
+
+from stepfork.cassette.store import StoredCassette
+from stepfork.core.matching import match
+from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.order import Order
+from stepfork.core.redaction import Redactor, Renaming
+from stepfork.errors import ReplayMismatchError
+from stepfork.session import faults
+
+
+class PastRecording(BaseException):
+    """Ends a run that went on past a recorded failure. No ``except Exception`` of an agent sees it."""
+
+
+class Replayer:
+    """One replay of one cassette."""
+
+    def __init__(self, cassette: StoredCassette, redactor: Redactor, hints: faults.Hints, past_failure: str) -> None:
+        self.cassette = cassette
+        self._redactor = redactor
+        self._renaming = Renaming()
+        self._tops = cassette.tops
+        self._order = Order(len(self._tops), lambda at: cassette.recorded(self._tops[at]).unfinished)
+        self._made: list[int] = []
+        self._where = faults.Where(cassette.path, len(self._tops), hints)
+        self._stop_past = past_failure == "stop" and cassette.status != "completed"
+
+    def answer(self, call: Incoming) -> Recorded:
+        """The recorded call that this one is.
+
+        Raises:
+            ReplayMismatchError: if it is not the one that comes next.
+            PastRecording: if all recorded calls of a failed run are used up and the run may go on.
+            CassetteError: if the next document cannot be read.
+        """
+        call = Incoming(call.kind, call.name, self._redactor.redact(call.args), self._redact_target(call))
+        first: ReplayMismatchError | None = None
+        for at in self._order.candidates():
+            recorded = self.cassette.recorded(self._tops[at])
+            trial = self._renaming.fork()
+            mismatch = match(recorded.call, call, trial.unify)
+            if mismatch is None:
+                if recorded.unfinished:
+                    raise faults.no_answer(self._where, at + 1, call)
+                self._renaming = trial
+                self._order.take(at)
+                self._made.append(at)
+                return recorded
+            if not recorded.unfinished or first is None:
+                first = faults.differs(self._where, at + 1, recorded.call, call, mismatch, self._others())
+        if first is not None and self._order.left_over():
+            raise first
+        if self._stop_past:
+            raise PastRecording
+        raise faults.one_more(self._where, call, self._count_same(call))
+
+    def refuse(self, kind: str, name: str, path: str, type_: str) -> ReplayMismatchError:
+        """The error for an argument that has no plain form."""
+        return faults.not_comparable(self._where, self._order.taken + 1, kind, name, path, type_)
+
+    def left_over(self) -> list[tuple[int, Incoming]]:
+        """The recorded calls that had to be made and were not, numbered from 1."""
+        return [(at + 1, self.cassette.recorded(self._tops[at]).call) for at in self._order.left_over()]
+
+    def left_over_error(self, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
+        """The error for them."""
+        return faults.left_over(self._where, left)
+
+    def left_over_note(self, left: list[tuple[int, Incoming]]) -> str:
+        """The note for them, where another error is reported already."""
+        return faults.left_over_note(self._where, left)
+
+    def calls(self) -> list[Call]:
+        """The calls answered so far."""
+        return [self.cassette.call(at) for at in self._made]
+
+    @property
+    def recorded(self) -> int:
+        """How many top-level calls the cassette holds."""
+        return len(self._tops)
+
+    @property
+    def substituted(self) -> int:
+        """How many calls were answered from it."""
+        return len(self._made)
+
+    def _redact_target(self, call: Incoming) -> dict[str, Plain]:
+        redacted = self._redactor.redact(call.target) if call.target else call.target
+        assert isinstance(redacted, dict)
+        return redacted
+
+    def _others(self) -> list[tuple[int, Incoming]]:
+        return [(at + 1, self.cassette.recorded(top).call) for at, top in enumerate(self._tops)]
+
+    def _count_same(self, call: Incoming) -> int:
+        return sum(match(other, call, self._renaming.fork().unify) is None for _, other in self._others())

@@ -1,0 +1,363 @@
+"""One session: takes calls, counts them, latches the first fault. Knows modes and files, no SDK.
+
+A `Run` is what users hold (``with stepfork.replay(...) as run``). The driver speaks to `begin`,
+`finish`, `refuse`; whoever opened the session speaks to `close`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from stepfork.cassette import schema
+from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.values import Unsupported, encode
+from stepfork.cassette.writer import Writer, Written
+from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.redaction import Redactor
+from stepfork.errors import (
+    CassetteError,
+    ConfigError,
+    RecordingError,
+    StepforkError,
+    UnsupportedCallError,
+)
+from stepfork.session import faults
+from stepfork.session.config import Settings
+from stepfork.session.modes import Action
+from stepfork.session.recorder import Recorder, Ticket, end_of
+from stepfork.session.replayer import PastRecording, Replayer
+
+__all__ = ["Counts", "PastRecording", "Recipe", "Run", "Ticket"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Top-level calls of a session.
+
+    Attributes:
+        recorded: calls in the cassette.
+        substituted: calls answered from it.
+        live: calls really made, tools included.
+        tool_bodies_executed: tool functions whose body ran.
+    """
+
+    recorded: int = 0
+    substituted: int = 0
+    live: int = 0
+    tool_bodies_executed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a recording's header says besides its name: how to run it again."""
+
+    entrypoint: str | None = None
+    args: Plain = None
+    env: dict[str, str] | None = None
+
+
+_NO_OUTPUT: Final = object()
+
+
+class Run:
+    """One recording or replay.
+
+    Attributes:
+        path: the cassette's path.
+        action: ``"record"``, ``"replay"`` or ``"off"``.
+        is_open: whether calls are still taken.
+        went_past: whether a fixed agent went on past a recorded failure (``past_failure="stop"``).
+        written: where a recording went, once it is closed.
+        tokens: tokens that the answered LLM calls had cost when they were recorded.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        action: Action,
+        settings: Settings,
+        *,
+        name: str | None = None,
+        recipe: Recipe | None = None,
+        hints: faults.Hints | None = None,
+        outer: Run | None = None,
+        similar: Callable[[Path], Path | None] = lambda path: None,
+        on_open: Callable[[tuple[str, ...], tuple[str, ...]], None] = lambda tools, exclude: None,
+    ) -> None:
+        self.path = path
+        self.action: Action = action
+        self.settings = settings
+        self.outer = outer
+        self.is_open = True
+        self.went_past = False
+        self.written: Written | None = None
+        self.tokens = 0
+        self._name = name or path.name.removesuffix(".yaml")
+        self._recipe = recipe or Recipe()
+        self._hints = hints or faults.Hints()
+        self._similar = similar
+        self._on_open = on_open
+        self._output: Any = _NO_OUTPUT
+        self._lock = threading.RLock()
+        self._latched: StepforkError | PastRecording | None = None
+        self._recorder: Recorder | None = None
+        self._replayer: Replayer | None = None
+        self._redactor = Redactor(settings.rules())
+        self._pid = os.getpid()
+
+    # -- what users see -----------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> list[Call]:
+        """The top-level calls of this session so far, in order; secrets replaced."""
+        with self._lock:
+            player = self._recorder or self._replayer
+            return [] if player is None else player.calls()
+
+    @property
+    def counts(self) -> Counts:
+        """How many calls were recorded, substituted, live, and how many tool bodies ran."""
+        with self._lock:
+            if self._recorder is not None:
+                made = self._recorder
+                return Counts(made.recorded, 0, made.live, made.bodies)
+            if self._replayer is not None:
+                return Counts(self._replayer.recorded, self._replayer.substituted, 0, 0)
+            return Counts()
+
+    def set_output(self, value: Any) -> None:
+        """Says what the run came to; a recording stores it in its cassette.
+
+        Raises:
+            RecordingError: while recording, if the value cannot be written.
+        """
+        if self.action == "record":
+            try:
+                self._output = encode(value, "output")
+            except Unsupported as problem:
+                raise RecordingError(
+                    f"the output cannot be recorded: {problem.path} is of type {problem.type}",
+                    path=problem.path,
+                    type=problem.type,
+                ) from None
+
+    # -- what the driver says -----------------------------------------------------------------------
+
+    @property
+    def touched(self) -> bool:
+        """Whether any call reached this session."""
+        return self._recorder is not None or self._replayer is not None or self._latched is not None
+
+    def begin(self, call: Incoming, parent: Ticket | None) -> Recorded | Ticket:
+        """A call arrives: the recorded call that answers it, or a ticket to make it live.
+
+        Raises:
+            StepforkError: a mismatch, a missing or broken cassette; the same again for every later call.
+            PastRecording: where a failed recording ends and the run may end with it.
+        """
+        with self._lock:
+            self._check_latch()
+            try:
+                self.open()
+                if self._recorder is not None:
+                    return self._recorder.begin(call, parent)
+                assert self._replayer is not None
+                recorded = self._replayer.answer(call)
+            except (StepforkError, PastRecording) as fault:
+                self._latched = fault
+                raise
+            self.tokens += _tokens(recorded)
+            return recorded
+
+    def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
+        """A live call ended with this outcome."""
+        with self._lock:
+            if self._recorder is not None and self.is_open:
+                self._recorder.finish(ticket, outcome)
+
+    def refuse(self, kind: str, name: str, problem: Unsupported, ticket: Ticket | None = None) -> None:
+        """A value of a call has no plain form: while recording it goes on live, on replay it raises.
+
+        Raises:
+            ReplayMismatchError: on replay.
+        """
+        with self._lock:
+            self._check_latch()
+            try:
+                self.open()
+                if self._recorder is not None:
+                    self._recorder.refuse(kind, name, problem)
+                    if ticket is not None:
+                        self._recorder.drop(ticket)
+                    return
+                assert self._replayer is not None
+                raise self._replayer.refuse(kind, name, problem.path, problem.type)
+            except (StepforkError, PastRecording) as fault:
+                self._latched = fault
+                raise
+
+    def latch(self, fault: StepforkError) -> StepforkError:
+        """Keeps a fault found outside `begin`, so that leaving the session raises it; gives it back."""
+        with self._lock:
+            if self._latched is None:
+                self._latched = fault
+            return fault
+
+    def _check_latch(self) -> None:
+        if os.getpid() != self._pid:
+            raise UnsupportedCallError(
+                f"a call was made in a forked process while {self.path} is open in its parent; "
+                "calls of child processes are not recorded or replayed"
+            )
+        if isinstance(self._latched, StepforkError):
+            raise copy.copy(self._latched).with_traceback(None)
+        if self._latched is not None:
+            raise PastRecording
+
+    def open(self) -> None:
+        """Opens the file; done by the first call where nobody did it before.
+
+        Raises:
+            CassetteNotFoundError, CassetteError, ConfigError: if that is not possible.
+        """
+        if self._recorder is not None or self._replayer is not None or self.action == "off":
+            return
+        settings = self.settings
+        if self.action == "record":
+            self._on_open(settings.tools, settings.exclude)
+            self._recorder = Recorder(self._start_writing(), self._redactor)
+        else:
+            stored = self._stored()
+            new = tuple(item for item in stored.header.tools if item not in settings.tools)
+            self._on_open(settings.tools + new, settings.exclude)
+            self._replayer = Replayer(stored, self._redactor, self._hints, settings.past_failure)
+
+    def _start_writing(self) -> Writer:
+        header = schema.Header(
+            name=self._name,
+            entrypoint=self._recipe.entrypoint,
+            tools=self.settings.tools,
+            args=self._redactor.redact(self._recipe.args),
+            env=self._redacted_env(),
+            recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        return Writer(self.path, header, fsync=self.settings.fsync)
+
+    def _redacted_env(self) -> dict[str, str]:
+        redacted = self._redactor.redact(dict(self._recipe.env or {}))
+        assert isinstance(redacted, dict)
+        return {key: str(value) for key, value in redacted.items()}
+
+    def _stored(self) -> StoredCassette:
+        try:
+            cassette = StoredCassette(self.path)
+        except FileNotFoundError:
+            raise faults.not_found(self.path, self._hints, self._similar(self.path)) from None
+        if cassette.end is not None and cassette.verdict != "ok" and self.settings.integrity == "error":
+            what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
+            raise CassetteError(
+                f"{what}, and integrity is 'error'; restore the file, or record again", file=self.path
+            )
+        if self.settings.integrity != "off":
+            for sentence in cassette.warnings:
+                warnings.warn(sentence, stacklevel=2)
+        return cassette
+
+    # -- the end ------------------------------------------------------------------------------------
+
+    def close(self, error: BaseException | None = None, *, test_failed: bool = False) -> bool:
+        """Ends the session after a block that returned, or that `error` left.
+
+        Gives True if `error` is settled by it (a run that went past a recorded failure).
+
+        Raises:
+            ReplayMismatchError: a mismatch, even if the agent caught it, or left-over calls.
+            RecordingError: if a value could not be recorded and the block did not fail itself.
+            CassetteError: if the recording cannot be written.
+        """
+        with self._lock:
+            if not self.is_open:
+                return False
+            self.is_open = False
+            if self._recorder is not None:
+                self._close_recording(self._recorder, error, test_failed)
+                return False
+            if isinstance(self._latched, PastRecording):
+                self.went_past = True
+                return _only_past(error)
+            if self._latched is not None:
+                self._raise_latched(self._latched, error)
+                return False
+            if self._replayer is not None:
+                self._check_left_over(self._replayer, error)
+            return False
+
+    def _raise_latched(self, latched: StepforkError, error: BaseException | None) -> None:
+        if _contains(error, latched):
+            return
+        if error is not None and not isinstance(error, Exception):
+            error.add_note(str(latched))  # KeyboardInterrupt and its kind end the run, whatever else there is
+            return
+        raise copy.copy(latched).with_traceback(None) from error
+
+    def _check_left_over(self, replayer: Replayer, error: BaseException | None) -> None:
+        left = replayer.left_over()
+        if not left:
+            return
+        if error is None:
+            fault = replayer.left_over_error(left)
+            self._latched = fault
+            raise fault
+        error.add_note(replayer.left_over_note(left))
+
+    def _close_recording(self, recorder: Recorder, error: BaseException | None, test_failed: bool) -> None:
+        clean_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+        ended_by = None if clean_exit else error
+        failed = ended_by is not None or bool(recorder.refused)
+        has_output = self._output is not _NO_OUTPUT
+        end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
+        if test_failed and not failed:
+            end = schema.End("completed", "failed", end.output, end.has_output, end.error)
+        self.written = recorder.close(end)
+        if recorder.refused:
+            first = recorder.refused[0]
+            self._latched = first
+            if error is None:
+                raise first
+            error.add_note(f"the recording failed: {first}")
+
+
+def _contains(error: BaseException | None, latched: StepforkError) -> bool:
+    """Whether an error is the latched one (or a repetition of it), alone or inside a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(_contains(inner, latched) for inner in error.exceptions)
+    return type(error) is type(latched) and str(error) == str(latched)
+
+
+def _only_past(error: BaseException | None) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_only_past(inner) for inner in error.exceptions)
+    return isinstance(error, PastRecording)
+
+
+def _tokens(recorded: Recorded) -> int:
+    response = recorded.outcome.get("response")
+    usage = response.get("usage") if isinstance(response, dict) else None
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if type(total) is int else 0
+
+
+def same_file(path: Path) -> Path:
+    """The path under which a cassette is known to this process: absolute, links resolved."""
+    try:
+        return path.resolve()
+    except OSError:
+        raise ConfigError(f"{path} is no usable path") from None
