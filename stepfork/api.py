@@ -201,7 +201,7 @@ class Session:
                 name=self._name,
                 recipe=self._recipe,
                 hints=self._hints or _hints(path),
-                outer=active.outermost_known(),
+                outer=active.enclosing(),
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
             )
@@ -220,14 +220,16 @@ class Session:
     ) -> bool:
         return self.finish(error)
 
-    def finish(self, error: BaseException | None = None, *, test_failed: bool = False) -> bool:
+    def finish(
+        self, error: BaseException | None = None, *, test_failed: bool = False, abandoned: bool = False
+    ) -> bool:
         """Ends the session; see `Run.close`."""
         run, stack = self._run, self._stack
         assert run is not None
         assert stack is not None
         self._run = self._stack = None
         with stack:
-            return run.close(error, test_failed=test_failed)
+            return run.close(error, test_failed=test_failed, abandoned=abandoned)
 
     async def __aenter__(self) -> Run:
         return self.__enter__()

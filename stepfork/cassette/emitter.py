@@ -155,7 +155,10 @@ def _may_fit(value: Any, room: int, levels: int) -> bool:
             room -= len(item)
             if room < 0 or "\n" in item:
                 return False
-        elif (kind is dict or kind is list) and not _may_fit(item, room, levels - 1):
+        elif kind is dict or kind is list:
+            if not _may_fit(item, room, levels - 1):
+                return False
+        elif kind not in _ATOMS:  # a subclass, or a tag within a tag
             return False
     return room >= 0
 

@@ -15,9 +15,12 @@ from typing import Any, Final
 import yaml
 
 from stepfork.cassette.builder import Fault, build, join
-from stepfork.cassette.scalars import UNSAFE
+from stepfork.cassette.scalars import find_unsafe
+from stepfork.cassette.slices import Slices, normal, split, without_tail
 from stepfork.core.model import Plain
 from stepfork.errors import CassetteError
+
+__all__ = ["HAVE_LIBYAML", "KNOWN_TAGS", "Slices", "line_of", "parse_document", "read_text", "split"]
 
 KNOWN_TAGS: Final = frozenset(
     ("tuple", "set", "frozenset", "bytes", "decimal", "date", "datetime", "time", "timedelta", "uuid", "path")
@@ -28,9 +31,6 @@ HAVE_LIBYAML: Final = bool(getattr(yaml, "__with_libyaml__", False))
 
 _CONFLICT: Final = re.compile(r"^(?:<{7} .*|\|{7} .*|={7}|>{7} .*)$", re.MULTILINE)
 _CONFLICT_SIGNS: Final = ("<<<<<<< ", ">>>>>>> ", "=======", "||||||| ")
-_MARK: Final = re.compile(r"^(?:---(?=[ \t\n]|\Z).*|\.\.\.[ \t]*(?:#.*)?$)\n?", re.MULTILINE)
-_END_MARK: Final = re.compile(r"^\.\.\.[ \t]*(?:#.*)?$", re.MULTILINE)
-_NO_CONTENT: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n|%.*\n)*(?:[ \t]*(?:#.*)?|%.*)")
 
 
 def read_text(path: Path) -> str:
@@ -52,53 +52,17 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise CassetteError(f"cannot be read: {error.strerror or error}", file=path) from None
     try:
-        return _normal(data.decode("utf-8"))
+        return normal(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CassetteError(f"not UTF-8: {error.reason}", file=path, line=line) from None
-
-
-def split(text: str) -> list[tuple[int, str]]:
-    r"""The documents of a stream as slices that are not parsed yet, each with the line it starts on.
-
-    A slice keeps its last newline, which a literal block at its end needs. CRLF, a byte order mark, a
-    first ``---``, comments on a separator and ``%`` directives before it are understood; what follows a
-    ``...`` is left to `parse_document`.
-
-    >>> split("stepfork: 1\n---\nend: completed\n")
-    [(1, 'stepfork: 1\n'), (3, 'end: completed\n')]
-    """
-    text = _normal(text)
-    if text[:1] in "%-.# \t\n":
-        return _split_marked(text)
-    if text.isascii():
-        parts = text.split("\n---")
-    else:  # one emoji makes every character of a str four bytes wide
-        wide = text.encode("utf-8", "surrogatepass").split(b"\n---")
-        parts = [part.decode("utf-8", "surrogatepass") for part in wide]
-    slices = []
-    line = 1
-    last = parts.pop()
-    for part in parts:
-        if line > 1:
-            if part[:1] != "\n":
-                return _split_marked(text)
-            part = part[1:]
-        slices.append((line, part + "\n"))
-        line += part.count("\n") + 2
-    if line > 1:
-        if last[:1] != "\n":
-            return _split_marked(text)
-        last = last[1:]
-    slices.append((line, last))
-    return slices
 
 
 def parse_document(
     text: str,
     *,
     file: Path | None = None,
-    first_line: int = 1,
+    first_line: int | Callable[[], int] = 1,
     known_tags: frozenset[str] = KNOWN_TAGS,
     pure: bool = not HAVE_LIBYAML,
 ) -> dict[str, Plain]:
@@ -107,7 +71,7 @@ def parse_document(
     Args:
         text: one slice of `split`.
         file: the file it is from, for errors.
-        first_line: the line of the file it starts on.
+        first_line: the line of the file it starts on, or what gives it when an error needs it.
         known_tags: the tags, without ``!``, that become `Tagged` values.
         pure: use PyYAML's own parser instead of libyaml; slower and equal.
 
@@ -118,19 +82,19 @@ def parse_document(
     >>> parse_document("args: {q: rust}\\nresult: !tuple [Go, 0.9]\\n")
     {'args': {'q': 'rust'}, 'result': Tagged(tag='tuple', value=['Go', 0.9])}
     """
-    text = _normal(text)
+    text = normal(text)
     try:
         _refuse_conflicts(text)
-        if unsafe := UNSAFE.search(text):
+        if unsafe := find_unsafe(text):
             raise Fault(_unsafe_problem(unsafe[0]), text.count("\n", 0, unsafe.start()))
-        if "..." in text:
-            text = _without_tail(text)
+        text = without_tail(text)
         try:
             return build(_events(text, pure), known_tags)
         except yaml.YAMLError as error:  # without a mark: a character that this parser does not take
             raise Fault(f"not valid YAML: {error}", 0) from None
     except Fault as fault:
-        line = first_line + min(fault.line, text.rstrip("\n").count("\n"))
+        start = first_line if isinstance(first_line, int) else first_line()
+        line = start + min(fault.line, text.rstrip("\n").count("\n"))
         raise CassetteError(fault.problem, file=file, line=line, field=fault.field) from None
 
 
@@ -141,7 +105,7 @@ def line_of(text: str, field: str, *, first_line: int = 1) -> int:
     13
     """
     try:
-        node = yaml.compose(_normal(text), Loader=yaml.SafeLoader)
+        node = yaml.compose(normal(text), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         return first_line
     path, line = "", 0
@@ -154,37 +118,6 @@ def line_of(text: str, field: str, *, first_line: int = 1) -> int:
                 path, line, node, found = below, place, value, True
                 break
     return first_line + line
-
-
-def _normal(text: str) -> str:
-    if text[:1] == "\ufeff":
-        text = text[1:]
-    return text.replace("\r\n", "\n") if "\r" in text else text
-
-
-def _split_marked(text: str) -> list[tuple[int, str]]:
-    """The slices of a stream that uses more of YAML's marks than the emitter does."""
-    slices: list[tuple[int, str]] = []
-    start = 0
-    opened = False  # whether a "---" announced what comes, so that it counts even if it is empty
-
-    def add(end: int) -> None:
-        piece = text[start:end]
-        if opened or not _NO_CONTENT.fullmatch(piece):
-            slices.append((text.count("\n", 0, start) + 1, piece))
-
-    for mark in _MARK.finditer(text):
-        add(mark.start())
-        opened = mark[0].startswith("---")
-        start = mark.start() if opened and mark[0].rstrip() != "---" else mark.end()
-    add(len(text))
-    return slices or [(1, text)]
-
-
-def _without_tail(text: str) -> str:
-    """The document without the ``...`` that ends it and the comments and directives that may follow."""
-    mark = _END_MARK.search(text)
-    return text[: mark.start()] if mark and _NO_CONTENT.fullmatch(text, mark.end()) else text
 
 
 def _refuse_conflicts(text: str) -> None:

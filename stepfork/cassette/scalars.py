@@ -18,11 +18,9 @@ MAX_DEPTH: Final = 200
 SURROGATES: Final = "surrogates"
 """Tag of a text with lone surrogates, which no YAML escape carries through libyaml."""
 
-UNSAFE: Final = re.compile(
-    "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-"""A character that cannot stand as itself so that every reader gives it back."""
-
+_SAFE_CHARACTERS: Final = "\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
+_SAFE: Final = re.compile(f"[{_SAFE_CHARACTERS}]*+")  # matching what is safe is twice as fast as searching
+_UNSAFE: Final = re.compile(f"[^{_SAFE_CHARACTERS}]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_TEXT: Final = re.compile("[\\\\\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:(\\)|u(d[89a-f][0-9a-f]{2})|)")
@@ -61,6 +59,15 @@ _SPECIAL: Final[dict[str, bool | float | None]] = {
 
 class Ambiguous(Exception):
     """An unquoted value that some reader takes for something else than text."""
+
+
+def find_unsafe(text: str) -> re.Match[str] | None:
+    r"""The first character that cannot stand as itself so that every reader gives it back.
+
+    >>> find_unsafe("caf\xe9") is None, find_unsafe("a\x00").start()
+    (True, 1)
+    """
+    return None if _SAFE.fullmatch(text) else _UNSAFE.search(text)
 
 
 # -- spelling ---------------------------------------------------------------------------------------
@@ -112,11 +119,11 @@ def literal_text(text: str, line: str) -> str:
     '|\n  a\n\n  b'
     """
     tag = ""
-    if UNSAFE.search(text):
+    if not _SAFE.fullmatch(text):
         if not _SURROGATE.search(text):
             return _quoted(text)
         tag, text = f"!{SURROGATES} ", _escaped(text)
-        if UNSAFE.search(text):
+        if not _SAFE.fullmatch(text):
             return tag + _quoted(text)
     core = text.rstrip("\n")
     if not core.strip(" \t\n"):
@@ -140,7 +147,7 @@ def has_surrogates(text: str) -> bool:
 def _is_plain(text: str) -> bool:
     return (
         _PLAIN_START.match(text) is not None
-        and (text.isprintable() or not (UNSAFE.search(text) or "\t" in text or "\n" in text))
+        and (text.isprintable() or ("\t" not in text and "\n" not in text and _SAFE.fullmatch(text)))
         and ": " not in text
         and " #" not in text
         and text[-1] != ":"
@@ -156,7 +163,7 @@ def _quoted(text: str) -> str:
         return quoted
     if _SURROGATE.search(text):
         return f"!{SURROGATES} {flow_text(_escaped(text))}"
-    return UNSAFE.sub(_escape, quoted)
+    return _UNSAFE.sub(_escape, quoted)
 
 
 def _escape(found: re.Match[str]) -> str:

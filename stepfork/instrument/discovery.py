@@ -17,9 +17,10 @@ import difflib
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType, NoneType
 from typing import Any
 
 from stepfork.errors import ConfigError
@@ -179,12 +180,14 @@ class _Behind:
 
 
 _Owns = Callable[[FunctionType], bool]
+_REGISTRIES = (dict, MappingProxyType, list, tuple, set, frozenset)
+_DATA = (NoneType, int, float, complex, str, bytes, bytearray, type, ModuleType, *_REGISTRIES)
 
 
 def _behind(value: Any, owns: _Owns, depth: int = 8) -> list[_Behind]:
     """The functions that `owns` accepts and that a call of the value would run, the innermost of each."""
     kind = type(value)  # not isinstance: a proxy lies about its class
-    if depth == 0 or issubclass(kind, type | ModuleType):
+    if depth == 0 or issubclass(kind, _DATA):
         return []
     if kind is FunctionType:
         return _behind_function(value, owns, depth)
@@ -224,7 +227,9 @@ def _cells(function: FunctionType) -> Iterator[Any]:
 
 def _wrapped_by(value: Any) -> Any:
     """`__wrapped__` of an object that really has it, without waking up a `__getattr__`."""
-    if inspect.getattr_static(value, "__wrapped__", None) is None:
+    if "__wrapped__" not in _attributes(value) and not any(
+        "__wrapped__" in vars(c) for c in type(value).__mro__
+    ):
         return None
     try:
         return value.__wrapped__
@@ -251,7 +256,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 # What a module holds.
 
-_LARGEST_REGISTRY, _DEEPEST_REGISTRY = 1000, 3
+_LARGEST_REGISTRY, _DEEPEST_REGISTRY = 1000, 3  # beyond that it is data
 
 
 @dataclass(slots=True)
@@ -292,25 +297,27 @@ def _public(module: ModuleType) -> list[Found]:
 
 
 def _in_registry(
-    value: Any, owns: _Owns, place: str, key: str = "", depth: int = _DEEPEST_REGISTRY
+    value: Any, owns: _Owns, place: str, key: str = "", within: tuple[int, ...] = ()
 ) -> Iterator[tuple[str, str, _Behind]]:
     """The functions in a dict, list, tuple or set, each with its place and its outermost string key."""
     kind = type(value)
-    entries: Iterable[tuple[Any, Any]]
-    if issubclass(kind, dict | MappingProxyType):
-        entries = dict.items(value) if issubclass(kind, dict) else value.items()
-    elif issubclass(kind, list | tuple | set | frozenset):
-        entries = enumerate(value)
-    else:
+    if (
+        not issubclass(kind, _REGISTRIES)
+        or len(value) > _LARGEST_REGISTRY
+        or len(within) == _DEEPEST_REGISTRY
+    ):
         return
-    if depth == 0 or len(value) > _LARGEST_REGISTRY:  # data, not a registry
-        return
+    entries = value.items() if issubclass(kind, dict | MappingProxyType) else enumerate(value)
+    inner: list[tuple[Any, str, str]] = []
     for index, (label, entry) in enumerate(list(entries)):
         text = label if isinstance(label, str) else ""
         there = f"{place}.{text}" if text else f"{place}[{index}]"
         for behind in _behind(entry, owns):
             yield there, key or text, behind
-        yield from _in_registry(entry, owns, there, key or text, depth - 1)
+        if id(entry) not in (*within, id(value)):
+            inner.append((entry, there, key or text))
+    for entry, there, label in inner:
+        yield from _in_registry(entry, owns, there, label, (*within, id(value)))
 
 
 def _found(module: ModuleType, name: str, behind: _Behind, binds: bool = False) -> Found:
@@ -349,7 +356,7 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
 def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: str) -> list[Found]:
     owns: _Owns = lambda function: function.__globals__ is vars(module)  # noqa: E731
     in_class = not isinstance(owner, ModuleType) and name not in _attributes(owner)
-    binds = in_class and hasattr(type(value), "__get__")
+    binds = in_class and _binds(value)
     for accepts in (owns, lambda function: True):  # what is defined here before what is not
         behind = _behind(value, accepts)
         if behind:
@@ -369,11 +376,18 @@ def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
         for name, value in vars(base).items():
             members.setdefault(name, value if base.__module__.partition(".")[0] == package else None)
     return [
-        _found(module, f"{target}.{name}", behind, binds=hasattr(type(value), "__get__"))
+        _found(module, f"{target}.{name}", behind, binds=_binds(value))
         for name, value in members.items()
         if not name.startswith("_") or name == "__call__"
         for behind in _behind(value, owns)
     ]
+
+
+def _binds(value: Any) -> bool:
+    """Whether an attribute of a class gets the instance for its first argument."""
+    if issubclass(type(value), functools.partial) and sys.version_info < (3, 14):
+        return False  # 3.13 has a __get__ that only warns
+    return hasattr(type(value), "__get__")
 
 
 _MISSING = object()

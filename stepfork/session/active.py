@@ -78,15 +78,8 @@ def current() -> Run | None:
 
 
 def _innermost() -> Run | None:
-    if not _open:
-        return None
-    last = _open[-1]
-    chain: list[Run] = []
-    step: Run | None = last
-    while step is not None:
-        chain.append(step)
-        step = step.outer
-    if any(run not in chain for run in _open):
+    last = _chain_end()
+    if last is None and _open:
         names = ", ".join(str(run.path) for run in _open)
         raise NoCassetteError(
             f"a call from a thread that belongs to no session, while several are open ({names}); "
@@ -95,13 +88,23 @@ def _innermost() -> Run | None:
     return last
 
 
-def outermost_known() -> Run | None:
+def _chain_end() -> Run | None:
+    """The innermost open session, if all open ones were opened inside one another."""
+    chain: list[Run] = []
+    step = _open[-1] if _open else None
+    while step is not None:
+        chain.append(step)
+        step = step.outer
+    return _open[-1] if chain and all(run in chain for run in _open) else None
+
+
+def enclosing() -> Run | None:
     """The session that a new one is opened inside of."""
     known = _known.get()
     if known is not None and known.is_open:
         return known
     with _lock:
-        return _open[-1] if len(_open) == 1 else None
+        return _chain_end()
 
 
 def idle() -> bool:

@@ -273,10 +273,14 @@ class Run:
 
     # -- the end ------------------------------------------------------------------------------------
 
-    def close(self, error: BaseException | None = None, *, test_failed: bool = False) -> bool:
+    def close(
+        self, error: BaseException | None = None, *, test_failed: bool = False, abandoned: bool = False
+    ) -> bool:
         """Ends the session after a block that returned, or that `error` left.
 
-        Gives True if `error` is settled by it (a run that went past a recorded failure).
+        Gives True if `error` is settled by it (a run that went past a recorded failure). `test_failed`
+        says that the error is a test's verdict and not the end of the recorded run; `abandoned` that the
+        block was skipped, so that nothing is kept of a recording and nothing is left over of a replay.
 
         Raises:
             ReplayMismatchError: a mismatch, even if the agent caught it, or left-over calls.
@@ -287,6 +291,9 @@ class Run:
             if not self.is_open:
                 return False
             self.is_open = False
+            if abandoned and self._recorder is not None:
+                self._recorder.discard()
+                return False
             if self._recorder is not None:
                 self._close_recording(self._recorder, error, test_failed)
                 return False
@@ -296,7 +303,7 @@ class Run:
             if self._latched is not None:
                 self._raise_latched(self._latched, error)
                 return False
-            if self._replayer is not None:
+            if self._replayer is not None and not abandoned:
                 self._check_left_over(self._replayer, error)
             return False
 
@@ -320,7 +327,7 @@ class Run:
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, test_failed: bool) -> None:
         clean_exit = isinstance(error, SystemExit) and error.code in (None, 0)
-        ended_by = None if clean_exit else error
+        ended_by = None if clean_exit or test_failed else error
         failed = ended_by is not None or bool(recorder.refused)
         has_output = self._output is not _NO_OUTPUT
         end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)

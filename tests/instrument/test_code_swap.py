@@ -303,7 +303,7 @@ def test_parameters_with_any_name(swapped):
     assert names(1, 2, 3, 4, 5, 6, invoke=7) == (1, 2, 3, 4, 5, 6, 7, 0)
     assert names.__doc__ == names.__code__.co_consts[0] == "<switch>"
     instance = Mangled()
-    assert instance.method(1, **{"_Mangled__word": 3}) == (1, 3)
+    assert instance.method(1, _Mangled__word=3) == (1, 3)
     assert spy.seen[1] == {"self": instance, "_Mangled__key": 1, "_Mangled__word": 3}
 
 
@@ -797,7 +797,9 @@ def function_from(source):
 
 
 NAMES = st.lists(
-    st.sampled_from(["a", "b", "self", "_0", "_1", "original", "inner", "item", "kw", "__x", "ä", "args", "k"]),
+    st.sampled_from(
+        ["a", "b", "self", "_0", "_1", "original", "inner", "item", "kw", "__x", "ä", "args", "k"]
+    ),
     unique=True,
     max_size=9,
 )

@@ -1,0 +1,377 @@
+"""The face stepfork shows to pytest: options, marker, fixture, one session a test, the summary line.
+
+Knows pytest; everything a session does happens below. Loaded before any conftest, so it imports nothing
+heavy and installs nothing unless stepfork is configured.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Generator
+from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import pytest
+
+from stepfork import api
+from stepfork.cassette import names
+from stepfork.errors import ConfigError
+from stepfork.session import active, config
+from stepfork.session.faults import Hints
+from stepfork.session.run import Run
+
+_MODE: Final = "--stepfork-mode"
+_FOLDER: Final = "--stepfork-cassette-dir"
+_KEY: Final = "stepfork"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What all sessions of a test run did, for the summary line."""
+
+    tests: int = 0
+    replayed: int = 0
+    live: int = 0
+    newly_recorded: int = 0
+    tokens: int = 0
+    went_past: int = 0
+
+    def add(self, run: Run) -> None:
+        """Counts a session that has closed."""
+        if not run.touched:
+            return
+        counts = run.counts
+        self.tests += 1
+        self.replayed += counts.substituted
+        self.live += counts.live
+        self.newly_recorded += counts.recorded if run.action == "record" else 0
+        self.tokens += run.tokens
+        self.went_past += run.went_past
+
+    def merge(self, other: dict[str, int]) -> None:
+        """Adds the tally of another process."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + other.get(field.name, 0))
+
+    def line(self) -> str:
+        """The summary line.
+
+        >>> Tally(tests=12, replayed=96, tokens=48_200).line()
+        'stepfork: 12 tests, 96 calls replayed, 0 live, 0 newly recorded; 48k tokens not spent'
+        """
+        text = (
+            f"stepfork: {_count(self.tests, 'test')}, {_count(self.replayed, 'call')} replayed, "
+            f"{self.live} live, {self.newly_recorded} newly recorded"
+        )
+        if self.tokens:
+            text += f"; {_thousands(self.tokens)} tokens not spent"
+        if self.went_past:
+            text += f"; {_count(self.went_past, 'run')} went past the recorded failure"
+        return text
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _thousands(number: int) -> str:
+    return f"{number // 1000}k" if number >= 10_000 else str(number)
+
+
+class Plugin:
+    """One pytest run with stepfork."""
+
+    def __init__(self, pytest_config: pytest.Config) -> None:
+        self.config = pytest_config
+        self.root = Path(pytest_config.rootpath)
+        self.tally = Tally()
+        self.notes: list[str] = []
+        self._siblings: dict[str, set[str]] = {}
+        self._stop_listening = active.on_close(self._closed)
+
+    def close(self) -> None:
+        self._stop_listening()
+
+    def _closed(self, run: Run) -> None:
+        self.tally.add(run)
+        written = run.written
+        if written is not None and written.kept is not None:
+            self.notes.append(
+                f"{self._short(written.kept)} stays as it was; the failed recording is "
+                f"{self._short(written.path)}; to put it in its place: stepfork adopt {self._short(written.path)}"
+            )
+
+    def _short(self, path: Path) -> str:
+        try:
+            return str(path.relative_to(self.config.invocation_params.dir))
+        except ValueError:
+            return str(path)
+
+    # -- one test -----------------------------------------------------------------------------------
+
+    def collected(self, item: pytest.Item) -> None:
+        """Remembers which names live beside each other, so that names that differ only in case stay apart."""
+        self._siblings.setdefault(_folder(item), set()).add(item.name)
+
+    def session_of(self, item: pytest.Item) -> api.Session:
+        """The session that takes the calls of a test; it opens with the first of them."""
+        marker = _marker(item)
+        name = marker.pop("name", None)
+        if self._is_off(item.nodeid):
+            marker["mode"] = "off"
+        return api.Session(
+            self._cassette(item, name, marker),
+            {},
+            source=f"test {item.nodeid}",
+            name=name or item.name,
+            marker=marker,
+            hints=self._hints(item),
+            ambient=True,
+            similar=self._similar,
+        )
+
+    def session_of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> api.Session:
+        """The session that takes the calls of one set-up of a fixture."""
+        marker = {"mode": "off"} if self._is_off(request.node.nodeid) else {}
+        name = f"{fixturedef.scope}.{fixturedef.argname}"
+        index = request.node.callspec.id if _is_parametrised(fixturedef, request) else None
+        relative = names.cassette_of_name(PurePosixPath(fixturedef.baseid.partition("::")[0]), name + (f"[{index}]" if index else ""))
+        return api.Session(
+            self._folder(marker) / relative,
+            {},
+            source=f"fixture {fixturedef.argname!r}",
+            name=name,
+            marker=marker,
+            hints=Hints(record="STEPFORK_MODE=record pytest " + (request.node.nodeid or str(self.root))),
+            ambient=True,
+        )
+
+    def _folder(self, marker: dict[str, Any]) -> Path:
+        return self.root / (api.workspace.settings(marker).cassette_dir or "cassettes")
+
+    def _cassette(self, item: pytest.Item, name: str | None, marker: dict[str, Any]) -> Path:
+        module = PurePosixPath(item.nodeid.partition("::")[0])
+        if name is not None:
+            relative = names.cassette_of_name(module, name)
+        else:
+            parts = _parts(item)
+            relative = names.cassette_of_test(module, parts, self._siblings.get(_folder(item), ()))
+        return self._folder(marker) / relative
+
+    def _is_off(self, nodeid: str) -> bool:
+        path = nodeid.partition("::")[0]
+        return any(fnmatch(path, pattern) for pattern in api.workspace.settings().off)
+
+    def _hints(self, item: pytest.Item) -> Hints:
+        node = item.nodeid if " " not in item.nodeid and "[" not in item.nodeid else f"'{item.nodeid}'"
+        return Hints(
+            record=f"STEPFORK_MODE=record pytest {node}",
+            leave_alone='mark the test with @pytest.mark.stepfork(mode="off")',
+        )
+
+    def _similar(self, path: Path) -> Path | None:
+        """A cassette beside a missing one whose name is nearly the same."""
+        if not path.parent.is_dir():
+            return None
+        there = [other.name for other in path.parent.glob("*.yaml")]
+        close = difflib.get_close_matches(path.name, there, 1, 0.8)
+        return path.with_name(close[0]) if close else None
+
+
+def _is_parametrised(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> bool:
+    return fixturedef.params is not None and hasattr(request.node, "callspec")
+
+
+def _parts(item: pytest.Item) -> list[str]:
+    """The names below the module: classes, then the test."""
+    chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
+    return chain or [item.name]
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.parent.nodeid if item.parent is not None else ""
+
+
+def _marker(item: pytest.Item) -> dict[str, Any]:
+    """The settings of the markers of a test, the closest one strongest; ``name`` if one gives it.
+
+    Raises:
+        ConfigError: for arguments that are no settings.
+    """
+    merged: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers("stepfork"))):
+        if len(mark.args) > 1 or (mark.args and not isinstance(mark.args[0], str)):
+            raise ConfigError(f"{item.nodeid}: mark.stepfork takes one name and settings, not {mark.args!r}")
+        merged.update(config.check(mark.kwargs, f"{item.nodeid}: mark.stepfork"))
+        if mark.args:
+            merged["name"] = mark.args[0]
+    return merged
+
+
+# -- hooks ------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The command-line options."""
+    group = parser.getgroup("stepfork", "recording and replaying the calls of LLM agents")
+    group.addoption(
+        _MODE,
+        metavar="MODE",
+        help="replay (the default): answer every call from the test's cassette; record: run live and write it; "
+        "auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
+    )
+    group.addoption(
+        _FOLDER,
+        metavar="DIR",
+        help="where the tests' cassettes lie, from pytest's rootdir (default: cassettes)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reads the settings; patches if ``[tool.stepfork]`` or the environment names tools."""
+    config.addinivalue_line(
+        "markers",
+        "stepfork(name=None, **settings): the test's cassette and settings, as in "
+        '@pytest.mark.stepfork("outage", mode="replay")',
+    )
+    plugin = Plugin(config)
+    config.stash[_STASH] = plugin
+    try:
+        _read_settings(config, plugin.root)
+    except ConfigError as error:
+        plugin.close()
+        raise pytest.UsageError(str(error)) from None
+
+
+_STASH: Final = pytest.StashKey[Plugin]()
+_SESSION: Final = pytest.StashKey[api.Session]()
+_RUN: Final = pytest.StashKey[Run]()
+
+
+def _read_settings(pytest_config: pytest.Config, root: Path) -> None:
+    options: dict[str, Any] = {}
+    if pytest_config.getoption(_MODE) is not None:
+        options |= config.check({"mode": pytest_config.getoption(_MODE)}, _MODE)
+    if pytest_config.getoption(_FOLDER) is not None:
+        options |= config.check({"cassette_dir": pytest_config.getoption(_FOLDER)}, _FOLDER)
+    api.workspace.configure(root=root, base={"mode": "replay"}, options=options)
+    settings = api.workspace.settings()
+    if api.workspace.pyproject() or settings.tools:
+        api.install(settings)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Undoes every patch: a process that runs pytest several times starts each time clean."""
+    plugin = config.stash.get(_STASH, None)
+    if plugin is not None:
+        plugin.close()
+        api.unpatch()
+        api.workspace.configure(root=Path.cwd(), base={}, options={})
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Learns the names of the tests."""
+    item.config.stash[_STASH].collected(item)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Makes the test's session. It opens with the first call; calls of fixtures go to cassettes of their own."""
+    plugin = item.config.stash[_STASH]
+    try:
+        session = plugin.session_of(item)
+        item.stash[_RUN] = session.__enter__()
+    except ConfigError as error:
+        pytest.fail(str(error), pytrace=False)
+    item.stash[_SESSION] = session
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Settles the session with the test's outcome."""
+    try:
+        result = yield
+    except BaseException as error:
+        if _finish(item, error):
+            return None
+        raise
+    caught = getattr(item, "_excinfo", None)  # where unittest keeps what its tests raised
+    _finish(item, caught[-1].value if caught else None)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Ends the session of a test whose body never ran."""
+    if _SESSION in item.stash:
+        _finish(item, pytest.skip.Exception("the test did not run"))
+    return (yield)
+
+
+def _finish(item: pytest.Item, error: BaseException | None) -> bool:
+    session = item.stash[_SESSION]
+    del item.stash[_SESSION]
+    return _settle(session, error)
+
+
+def _settle(session: api.Session, error: BaseException | None) -> bool:
+    """A skip leaves nothing to settle; a failure is the test's, an interrupt the run's."""
+    if isinstance(error, pytest.skip.Exception):
+        return session.finish(error, abandoned=True)
+    failed = isinstance(error, Exception | pytest.fail.Exception)
+    return session.finish(error, test_failed=failed)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Calls that a fixture makes while it is set up go to a cassette of its own."""
+    plugin = request.config.stash[_STASH]
+    session = plugin.session_of_fixture(fixturedef, request)
+    with_run = session.__enter__()
+    try:
+        result = yield
+    except BaseException as error:
+        _settle(session, error)
+        raise
+    del with_run
+    _settle(session, None)
+    return result
+
+
+@pytest.fixture
+def stepfork_run(request: pytest.FixtureRequest) -> Run:
+    """The session of the running test: its calls, its counts, `set_output`."""
+    run: Run = request.node.stash[_RUN]
+    return run
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The summary line, where any test had a session that took a call."""
+    plugin = config.stash[_STASH]
+    if plugin.tally.tests:
+        terminalreporter.write_sep("-", plugin.tally.line())
+    for note in plugin.notes:
+        terminalreporter.write_line(note)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its tally to the controller."""
+    output = getattr(session.config, "workeroutput", None)
+    plugin = session.config.stash.get(_STASH, None)
+    if output is not None and plugin is not None:
+        output[_KEY] = {"tally": asdict(plugin.tally), "notes": plugin.notes}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """The controller of pytest-xdist adds a worker's tally to its own."""
+    sent = getattr(node, "workeroutput", {}).get(_KEY)
+    plugin = node.config.stash.get(_STASH, None)
+    if sent is not None and plugin is not None:
+        plugin.tally.merge(sent["tally"])
+        plugin.notes += sent["notes"]
