@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeVar
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Trajectory
 from stepfork.errors import ConfigError
-from stepfork.session.expectation import expect
 from stepfork.session import active, config
 from stepfork.session.config import Settings
+from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.modes import Action, decide, find_mode
 from stepfork.session.run import Recipe, Run
@@ -65,7 +65,9 @@ class _Workspace:
     def settings(self, *stronger: Mapping[str, Any]) -> Settings:
         """All layers, and stronger ones given here."""
         environment = config.from_environment(os.environ)
-        return config.combine(self.base, self.pyproject(), self.autopatch, environment, self.options, *stronger)
+        return config.combine(
+            self.base, self.pyproject(), self.autopatch, environment, self.options, *stronger
+        )
 
     def cassette_path(self, path: str | os.PathLike[str], settings: Settings) -> Path:
         """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory."""

@@ -43,7 +43,6 @@ class Tally:
         if not run.touched:
             return
         counts = run.counts
-        self.tests += 1
         self.replayed += counts.substituted
         self.live += counts.live
         self.newly_recorded += counts.recorded if run.action == "record" else 0
@@ -88,14 +87,20 @@ class Plugin:
         self.root = Path(pytest_config.rootpath)
         self.tally = Tally()
         self.notes: list[str] = []
+        self.running = ""  # the test that runs now
+        self._counted = ""  # the last test that had a session which took a call
         self._siblings: dict[str, set[str]] = {}
         self._stop_listening = active.on_close(self._closed)
 
     def close(self) -> None:
+        """Stops counting."""
         self._stop_listening()
 
     def _closed(self, run: Run) -> None:
         self.tally.add(run)
+        if run.touched and self.running != self._counted:
+            self._counted = self.running
+            self.tally.tests += 1
         written = run.written
         if written is not None and written.kept is not None:
             self.notes.append(
@@ -112,7 +117,7 @@ class Plugin:
     # -- one test -----------------------------------------------------------------------------------
 
     def collected(self, item: pytest.Item) -> None:
-        """Remembers which names live beside each other, so that names that differ only in case stay apart."""
+        """Remembers which names live beside each other: names that differ only in case must stay apart."""
         self._siblings.setdefault(_folder(item), set()).add(item.name)
 
     def session_of(self, item: pytest.Item) -> api.Session:
@@ -132,12 +137,16 @@ class Plugin:
             similar=self._similar,
         )
 
-    def session_of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> api.Session:
+    def session_of_fixture(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> api.Session:
         """The session that takes the calls of one set-up of a fixture."""
         marker = {"mode": "off"} if self._is_off(request.node.nodeid) else {}
         name = f"{fixturedef.scope}.{fixturedef.argname}"
         index = request.node.callspec.id if _is_parametrised(fixturedef, request) else None
-        relative = names.cassette_of_name(PurePosixPath(fixturedef.baseid.partition("::")[0]), name + (f"[{index}]" if index else ""))
+        relative = names.cassette_of_name(
+            PurePosixPath(fixturedef.baseid.partition("::")[0]), name + (f"[{index}]" if index else "")
+        )
         return api.Session(
             self._folder(marker) / relative,
             {},
@@ -229,19 +238,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Reads the settings before any conftest does, so that a wrong one is a usage error and no traceback."""
+    options = early_config.known_args_namespace
+    _read_settings(
+        Path(early_config.rootpath),
+        {"mode": (_MODE, options.stepfork_mode), "cassette_dir": (_FOLDER, options.stepfork_cassette_dir)},
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads the settings; patches if ``[tool.stepfork]`` or the environment names tools."""
+    """Starts the run; patches if ``[tool.stepfork]`` or the environment configures stepfork."""
     config.addinivalue_line(
         "markers",
         "stepfork(name=None, **settings): the test's cassette and settings, as in "
         '@pytest.mark.stepfork("outage", mode="replay")',
     )
-    plugin = Plugin(config)
-    config.stash[_STASH] = plugin
+    config.stash[_STASH] = Plugin(config)
     try:
-        _read_settings(config, plugin.root)
+        settings = api.workspace.settings()
+        if api.workspace.pyproject() or settings.tools:
+            api.install(settings)
     except ConfigError as error:
-        plugin.close()
         raise pytest.UsageError(str(error)) from None
 
 
@@ -250,16 +269,16 @@ _SESSION: Final = pytest.StashKey[api.Session]()
 _RUN: Final = pytest.StashKey[Run]()
 
 
-def _read_settings(pytest_config: pytest.Config, root: Path) -> None:
-    options: dict[str, Any] = {}
-    if pytest_config.getoption(_MODE) is not None:
-        options |= config.check({"mode": pytest_config.getoption(_MODE)}, _MODE)
-    if pytest_config.getoption(_FOLDER) is not None:
-        options |= config.check({"cassette_dir": pytest_config.getoption(_FOLDER)}, _FOLDER)
-    api.workspace.configure(root=root, base={"mode": "replay"}, options=options)
-    settings = api.workspace.settings()
-    if api.workspace.pyproject() or settings.tools:
-        api.install(settings)
+def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None:
+    try:
+        options: dict[str, Any] = {}
+        for name, (option, value) in given.items():
+            if value is not None:
+                options |= config.check({name: value}, option)
+        api.workspace.configure(root=root, base={"mode": "replay"}, options=options)
+        api.workspace.settings()
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -278,8 +297,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Makes the test's session. It opens with the first call; calls of fixtures go to cassettes of their own."""
+    """Makes the test's session, which opens with the first call. Fixtures have sessions of their own."""
     plugin = item.config.stash[_STASH]
+    plugin.running = item.nodeid
     try:
         session = plugin.session_of(item)
         item.stash[_RUN] = session.__enter__()

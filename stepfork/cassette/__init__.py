@@ -1,0 +1,1 @@
+"""The cassette file: values, documents, text, checksum. Knows no session and no SDK."""

@@ -12,9 +12,12 @@ from typing import Any, Final
 import yaml
 from yaml.events import (
     AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
     DocumentEndEvent,
     DocumentStartEvent,
     MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceStartEvent,
     StreamEndEvent,
@@ -26,7 +29,11 @@ from stepfork.cassette.scalars import MAX_DEPTH, SURROGATES, Ambiguous, read_pla
 from stepfork.core.model import Plain, Tagged
 
 _DEPTH: Final = MAX_DEPTH + 10  # a little deeper than is written, whose last levels may stand on one line
+_TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _NOT_ONE: Final = "more than one document; what separates documents is a line that is exactly '---'"
+_NO_KEY: Final = "a key must be text"
+_NO_TEXT: Final = f"what stands under '!{SURROGATES}' must be text"
+_NO_WRAP: Final = f"what stands under '!{TAGGED}' must be a mapping of one known tag"
 _MERGE_KEY: Final = "merge keys ('<<') are not read: write the fields out"
 
 
@@ -80,8 +87,7 @@ def build(next_event: Callable[[], Any], known_tags: frozenset[str]) -> dict[str
     event: Any = None
     try:
         event = _first(next_event)
-        tag = _tag(event, known_tags)
-        if tag is not None:
+        if _tag(event, known_tags) is not None:
             raise _Problem("a document carries no tag")
         container = {}
         while True:
@@ -96,28 +102,29 @@ def build(next_event: Callable[[], Any], known_tags: frozenset[str]) -> dict[str
                     value = read_plain(value)
                 if key is None and type(container) is dict:
                     if type(value) is not str:
-                        raise _key_problem(event.value)
+                        raise _key_problem(event.value) if event.tag is None else _Problem(_NO_KEY)
                     key = value
                     if value in container:
                         raise _Problem(f"duplicate key '{_shown(value)}'")
                     continue
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 if key is None and type(container) is dict:
-                    raise _Problem("a key must be text")
+                    raise _Problem(_NO_KEY)
                 if len(stack) >= _DEPTH:
-                    raise _Problem(f"nested deeper than {MAX_DEPTH} levels")
+                    raise _Problem(_TOO_DEEP)
+                inner = _collection_tag(event, known_tags)
                 stack.append((container, key, tag))
-                tag = None  # not yet that of the new one, should it be refused
-                tag = _tag(event, known_tags)
-                container, key = {} if kind is MappingStartEvent else [], None
+                container, key, tag = {} if kind is MappingStartEvent else [], None, inner
                 continue
             elif kind is AliasEvent:
                 raise _Problem(f"aliases ('*{_shown(event.anchor)}') are not read: write the value out")
             elif not stack:
                 break
             else:
-                value = container if tag is None else _tagged_collection(tag, container, known_tags)
+                value, inner = container, tag
                 container, key, tag = stack.pop()
+                if inner is not None:
+                    value = Tagged(inner, value) if inner != TAGGED else _unwrapped(value, known_tags)
             if key is None:
                 container.append(value)
             else:
@@ -136,6 +143,32 @@ def build(next_event: Callable[[], Any], known_tags: frozenset[str]) -> dict[str
     raise Fault(problem, event.start_mark.line, _path(stack, container, key)) from None
 
 
+def find_line(next_event: Callable[[], Any], field: str) -> int:
+    """The line, from 0, of a field or of the nearest thing that encloses it."""
+    best = 0
+    stack: list[list[Any]] = []  # path (None off the way), next step, line of the key
+    event: Any
+    while type(event := next_event()) is not StreamEndEvent:
+        here = event.start_mark.line
+        if isinstance(event, CollectionEndEvent):
+            stack.pop()
+        if not isinstance(event, NodeEvent):
+            continue
+        path: str | None = None if stack else ""
+        if stack:
+            outer, step, line = stack[-1]
+            if step is None:
+                stack[-1][1:] = getattr(event, "value", ""), here
+            else:
+                stack[-1][1] = step + 1 if isinstance(step, int) else None
+                below = None if outer is None else join(outer, step)
+                if below is not None and (field == below or field.startswith((f"{below}.", f"{below}["))):
+                    path, best = below, here if isinstance(step, int) else line
+        if isinstance(event, CollectionStartEvent):
+            stack.append([path, 0 if type(event) is SequenceStartEvent else None, 0])
+    return best
+
+
 def _first(next_event: Callable[[], Any]) -> Any:
     """The event that opens the document's mapping."""
     event = next_event()
@@ -149,9 +182,12 @@ def _first(next_event: Callable[[], Any]) -> Any:
 
 
 def _last(next_event: Callable[[], Any]) -> None:
-    event = next_event()
-    if type(event) is DocumentEndEvent:
+    try:
         event = next_event()
+        if type(event) is DocumentEndEvent:
+            event = next_event()
+    except yaml.MarkedYAMLError as error:
+        raise Fault(_NOT_ONE, error.problem_mark.line if error.problem_mark else 0) from None
     if type(event) is not StreamEndEvent:
         raise Fault(_NOT_ONE, event.start_mark.line)
 
@@ -177,26 +213,31 @@ def _tagged_scalar(event: Any, known_tags: frozenset[str]) -> Any:
     value = event.value if event.style else read_plain(event.value)
     if tag == SURROGATES:
         if type(value) is not str:
-            raise _Problem(f"what stands under '!{SURROGATES}' must be text")
+            raise _Problem(_NO_TEXT)
         try:
             return unescape_surrogates(value)
         except ValueError as error:
             raise _Problem(f"under '!{SURROGATES}' {error}") from None
     if tag == TAGGED:
-        raise _Problem(f"what stands under '!{TAGGED}' must be a mapping of one known tag")
+        raise _Problem(_NO_WRAP)
     return value if tag is None else Tagged(tag, value)
 
 
-def _tagged_collection(tag: str, value: Any, known_tags: frozenset[str]) -> Tagged:
+def _collection_tag(event: Any, known_tags: frozenset[str]) -> str | None:
+    tag = _tag(event, known_tags)
     if tag == SURROGATES:
-        raise _Problem(f"what stands under '!{SURROGATES}' must be text")
-    if tag != TAGGED:
-        return Tagged(tag, value)
-    if type(value) is dict and len(value) == 1:
-        ((inner, content),) = value.items()
-        if inner in known_tags:
-            return Tagged(inner, content)
-    raise _Problem(f"what stands under '!{TAGGED}' must be a mapping of one known tag")
+        raise _Problem(_NO_TEXT)
+    if tag == TAGGED and type(event) is not MappingStartEvent:
+        raise _Problem(_NO_WRAP)
+    return tag
+
+
+def _unwrapped(value: dict[str, Any], known_tags: frozenset[str]) -> Tagged:
+    if len(value) == 1:
+        ((tag, content),) = value.items()
+        if tag in known_tags:
+            return Tagged(tag, content)
+    raise _Problem(_NO_WRAP)
 
 
 # -- wording ----------------------------------------------------------------------------------------
@@ -221,6 +262,8 @@ def _value_problem(text: str) -> str:
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, line: int) -> str:
+    if "nesting depth" in (error.problem or ""):  # libyaml's own limit, met while it looks ahead
+        return _TOO_DEEP
     problem = f"not valid YAML: {error.problem or error.context}"
     start = error.context_mark
     if error.context and start is not None and start.line < line:

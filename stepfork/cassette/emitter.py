@@ -165,39 +165,31 @@ def _may_fit(value: Any, room: int, levels: int) -> bool:
 
 def _flow(value: Any, room: int) -> str | None:
     """The collection on one line, or None if that takes more than `room`."""
-    parts = []
+    parts: list[str] = []
+    mapping = type(value) is dict
     room -= 2
-    if type(value) is dict:
-        for key, item in value.items():
-            head = _short_head(key if type(key) is str else _key(key))
-            kind = type(item)
-            if kind is str:
-                text = _short_flow(item)
-            elif (atom := _ATOMS.get(kind)) is not None:
-                text = atom(item)
-            elif (text := _flow_rest(item, room)) is None:
-                return None
-            part = f"{head} {text}"
-            room -= len(part)
-            if room < 0:
-                return None
-            room -= 2
-            parts.append(part)
-        return "{" + ", ".join(parts) + "}"
-    for item in value:
+    for item in value.items() if mapping else value:
+        head = ""
+        if mapping:
+            key, item = item
+            head = _short_head(key if type(key) is str else _key(key)) + " "
         kind = type(item)
+        text: str | None
         if kind is str:
             text = _short_flow(item)
         elif (atom := _ATOMS.get(kind)) is not None:
             text = atom(item)
-        elif (text := _flow_rest(item, room)) is None:
+        else:
+            text = _flow_rest(item, room)
+        if text is None:
             return None
+        text = head + text
         room -= len(text)
         if room < 0:
             return None
         room -= 2
         parts.append(text)
-    return "[" + ", ".join(parts) + "]"
+    return f"{{{', '.join(parts)}}}" if mapping else f"[{', '.join(parts)}]"
 
 
 def _flow_rest(value: Any, room: int) -> str | None:

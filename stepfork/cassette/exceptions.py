@@ -1,4 +1,4 @@
-"""Exceptions <-> plain values. Knows how to name, describe and rebuild them; runs no constructor but builtins'.
+"""Exceptions <-> plain values. Names, describes and rebuilds them; runs no constructor but builtins'.
 
 An exception is described by its class (``module:qualified.name``), the arguments it is rebuilt from and
 its attributes. Classes are found among modules that are imported already; nothing is imported here.
@@ -58,7 +58,7 @@ def encode_exception(error: BaseException, path: str = "error") -> dict[str, Pla
         "class": class_name(type(error)),
         "args": [encode(value, f"{path}.args[{at}]") for at, value in enumerate(arguments)],
     }
-    attributes = {key: value for key, value in vars(error).items()}
+    attributes = dict(vars(error))
     if attributes:
         form["attributes"] = {key: encode(value, f"{path}.{key}") for key, value in attributes.items()}
     try:
@@ -85,7 +85,11 @@ def decode_exception(form: Plain) -> BaseException:
     >>> decode_exception({"class": "builtins:ValueError", "args": ["no"]})
     ValueError('no')
     """
-    if not isinstance(form, dict) or not isinstance(form.get("class"), str) or not isinstance(form.get("args"), list):
+    if (
+        not isinstance(form, dict)
+        or not isinstance(form.get("class"), str)
+        or not isinstance(form.get("args"), list)
+    ):
         raise BadValue("an error needs 'class' (module:name) and 'args' (a sequence)")
     kind = find_exception_class(str(form["class"]))
     arguments = decode(form["args"])
@@ -103,7 +107,9 @@ def decode_exception(form: Plain) -> BaseException:
     except BadValue:
         raise
     except Exception as problem:
-        raise BadValue(f"exception class {form['class']!r} cannot be built from its args: {problem}") from None
+        raise BadValue(
+            f"exception class {form['class']!r} cannot be built from its args: {problem}"
+        ) from None
     return error
 
 

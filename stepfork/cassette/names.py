@@ -41,7 +41,9 @@ def _alike(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def cassette_of_test(module: PurePosixPath, parts: Iterable[str], siblings: Iterable[str] = ()) -> PurePosixPath:
+def cassette_of_test(
+    module: PurePosixPath, parts: Iterable[str], siblings: Iterable[str] = ()
+) -> PurePosixPath:
     """The cassette of a test, relative to the cassette folder.
 
     `module` is the test file relative to the root, `parts` the names below it (classes, then the test),
@@ -65,13 +67,13 @@ def cassette_of_name(module: PurePosixPath, name: str) -> PurePosixPath:
 
 
 def module_folder(module: PurePosixPath) -> PurePosixPath:
-    """The folder of a test module's cassettes: its path without the ending, no part leading outside.
+    """The folder of a test module's (or a test folder's) cassettes: no ``.py``, no part leading outside.
 
     >>> str(module_folder(PurePosixPath("../tests/test_agent.py")))
     '--5ec1f7e7/tests/test_agent'
     """
-    parts = [component(part) for part in module.with_suffix("").parts if part != "/"]
-    return PurePosixPath(*parts)
+    parts = [part for part in str(module).removesuffix(".py").split("/") if part not in ("", ".")]
+    return PurePosixPath(*map(component, parts))
 
 
 def sibling(path: str, mark: str) -> str:

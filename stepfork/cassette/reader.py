@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import yaml
 
-from stepfork.cassette.builder import Fault, build, join
-from stepfork.cassette.scalars import find_unsafe
+from stepfork.cassette.builder import Fault, build, find_line
+from stepfork.cassette.scalars import find_unsafe, has_surrogates
 from stepfork.cassette.slices import Slices, normal, split, without_tail
 from stepfork.core.model import Plain
 from stepfork.errors import CassetteError
@@ -24,11 +24,13 @@ __all__ = ["HAVE_LIBYAML", "KNOWN_TAGS", "Slices", "line_of", "parse_document", 
 
 KNOWN_TAGS: Final = frozenset(
     ("tuple", "set", "frozenset", "bytes", "decimal", "date", "datetime", "time", "timedelta", "uuid", "path")
+    + ("map", "int", "float", "str")
 )
 """The tags that are read where the caller names no others."""
 
 HAVE_LIBYAML: Final = bool(getattr(yaml, "__with_libyaml__", False))
 
+_BAD_ESCAPE: Final = "found invalid Unicode character escape code"
 _CONFLICT: Final = re.compile(r"^(?:<{7} .*|\|{7} .*|={7}|>{7} .*)$", re.MULTILINE)
 _CONFLICT_SIGNS: Final = ("<<<<<<< ", ">>>>>>> ", "=======", "||||||| ")
 
@@ -105,19 +107,9 @@ def line_of(text: str, field: str, *, first_line: int = 1) -> int:
     13
     """
     try:
-        node = yaml.compose(normal(text), Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
+        return first_line + find_line(_events(normal(text), not HAVE_LIBYAML), field)
+    except yaml.YAMLError:
         return first_line
-    path, line = "", 0
-    found = True
-    while found:
-        found = False
-        for step, place, value in _children(node):
-            below = join(path, step)
-            if field == below or field.startswith((f"{below}.", f"{below}[")):
-                path, line, node, found = below, place, value, True
-                break
-    return first_line + line
 
 
 def _refuse_conflicts(text: str) -> None:
@@ -135,14 +127,20 @@ def _unsafe_problem(character: str) -> str:
 
 
 def _events(text: str, pure: bool) -> Callable[[], Any]:
-    if pure:
-        return yaml.SafeLoader(text).get_event
-    return yaml.CSafeLoader(text).get_event
+    return _pure_events(yaml.SafeLoader(text)) if pure else yaml.CSafeLoader(text).get_event
 
 
-def _children(node: Any) -> list[tuple[str | int, int, Any]]:
-    if isinstance(node, yaml.MappingNode):
-        return [(str(key.value), key.start_mark.line, value) for key, value in node.value]
-    if isinstance(node, yaml.SequenceNode):
-        return [(at, item.start_mark.line, item) for at, item in enumerate(node.value)]
-    return []
+def _pure_events(loader: Any) -> Callable[[], Any]:
+    """The events of PyYAML's own parser, which takes escapes that libyaml refuses."""
+
+    def next_event() -> Any:
+        try:
+            event: Any = loader.get_event()
+        except (ValueError, OverflowError):
+            raise yaml.MarkedYAMLError(problem=_BAD_ESCAPE, problem_mark=loader.get_mark()) from None
+        kind = type(event)
+        if kind is yaml.ScalarEvent and has_surrogates(event.value):
+            raise yaml.MarkedYAMLError(problem=_BAD_ESCAPE, problem_mark=event.start_mark)
+        return event
+
+    return next_event

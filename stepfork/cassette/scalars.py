@@ -145,16 +145,13 @@ def has_surrogates(text: str) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    return (
-        _PLAIN_START.match(text) is not None
-        and (text.isprintable() or ("\t" not in text and "\n" not in text and _SAFE.fullmatch(text)))
-        and ": " not in text
-        and " #" not in text
-        and text[-1] != ":"
-        and not text[0].isspace()
-        and not text[-1].isspace()
-        and not (len(text) < 6 and text.lower() in _WORDS)
-    )
+    if _PLAIN_START.match(text) is None or ": " in text or " #" in text or text[-1] == ":":
+        return False
+    if text[0].isspace() or text[-1].isspace() or (len(text) < 6 and text.lower() in _WORDS):
+        return False
+    if text.isprintable():
+        return True
+    return "\t" not in text and "\n" not in text and _SAFE.fullmatch(text) is not None
 
 
 def _quoted(text: str) -> str:

@@ -51,7 +51,13 @@ _LLM: Final = {
     "headers": "mapping",
     "error": "mapping",
 }
-_COMMON: Final = {"depth": "number", "start": "number", "parent": "number", "unfinished": "flag", "cancelled": "flag"}
+_COMMON: Final = {
+    "depth": "number",
+    "start": "number",
+    "parent": "number",
+    "unfinished": "flag",
+    "cancelled": "flag",
+}
 _END: Final = {"end": "text", "test": "text", "output": "any", "error": "mapping", "sha256": "text"}
 
 
@@ -193,7 +199,9 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
     _check(document, fields, required=())
     if kind == "llm":
         _check_contents(document)
-    outcome_names = _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - {"method", "path", "query", "request"}
+    outcome_names = (
+        _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - {"method", "path", "query", "request"}
+    )
     outcome = {key: value for key, value in document.items() if key in outcome_names or key == "cancelled"}
     unfinished = bool(document.get("unfinished", False))
     ways = [key for key in ("result", "error", "cancelled", *RESPONSE_FIELDS) if key in outcome]
@@ -208,12 +216,14 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
         _check_error("error", outcome["error"])
     target: dict[str, Plain] = {key: document[key] for key in ("method", "path", "query") if key in document}
     args = document.get("args", {}) if kind == "tool" else document.get("request")
-    call = Incoming(kind, str(document[kind]), args, target)  # type: ignore[arg-type]
+    call = Incoming(kind, str(document[kind]), args, target)
     depth = _count("depth", document.get("depth", 0))
     place = None
     if "start" in document:
         parent = document.get("parent")
-        place = Place(_count("start", document["start"]), None if parent is None else _count("parent", parent))
+        place = Place(
+            _count("start", document["start"]), None if parent is None else _count("parent", parent)
+        )
     return Recorded(call, outcome, depth, unfinished), place
 
 
@@ -279,7 +289,11 @@ def _hint(expected: str, value: Plain) -> str:
 
 def _kind_of(value: Plain) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", dict: "a mapping", list: "a sequence"}
-    return "nothing" if value is None else names.get(type(value), "text" if isinstance(value, str) else "a tagged value")
+    return (
+        "nothing"
+        if value is None
+        else names.get(type(value), "text" if isinstance(value, str) else "a tagged value")
+    )
 
 
 def _check_error(name: str, value: Plain) -> None:

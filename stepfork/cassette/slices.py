@@ -97,7 +97,7 @@ def without_tail(text: str) -> str:
     >>> without_tail("a: 1\n...\n# the end\n")
     'a: 1\n'
     """
-    mark = _END_MARK.search(text) if "..." in text else None
+    mark = _END_MARK.search(text) if "\n..." in text else None
     return text[: mark.start()] if mark and _NO_CONTENT.fullmatch(text, mark.end()) else text
 
 

@@ -49,8 +49,7 @@ class StoredCassette:
         if not self._slices:
             self._fail("the file is empty, so it is no cassette", 1)
         self.header = self._read_header()
-        self.verdict: integrity.Verdict = "absent"
-        self.end: schema.End | None = self._read_end(text)
+        self.verdict, self.end = self._read_end(text)
         self.tops = self._tops()
         if self.end is not None and self.verdict != "ok":
             what = "has no checksum" if self.verdict == "absent" else "was changed since it was recorded"
@@ -137,15 +136,14 @@ class StoredCassette:
         except schema.Fault as fault:
             raise self._located(fault, line, text) from None
 
-    def _read_end(self, text: str) -> schema.End | None:
+    def _read_end(self, text: str) -> tuple[integrity.Verdict, schema.End | None]:
         line, last = self._slices[-1] if self._slices else (1, "")
         if self._slices and (last.startswith("end:") or (last.strip() and self._is_end(line, last))):
             self._slices.pop()
             self._end_line = line
-            self.verdict = integrity.verify(text)
             document = self._parse(line, last)
             try:
-                return schema.read_end(document)
+                return integrity.verify(text), schema.read_end(document)
             except schema.Fault as fault:
                 raise self._located(fault, line, last) from None
         if _PARTIAL.search(self.path.name) is None:
@@ -155,8 +153,10 @@ class StoredCassette:
         if self._slices:
             torn = self._slices.pop()[1]
             if torn.strip():
-                self.warnings.append(f"{self.path}: the last call was cut off while it was written; it is left out")
-        return None
+                self.warnings.append(
+                    f"{self.path}: the last call was cut off while it was written; it is left out"
+                )
+        return "absent", None
 
     def _is_end(self, line: int, text: str) -> bool:
         try:
@@ -211,7 +211,10 @@ class StoredCassette:
         if not isinstance(fault, schema.UnknownVersion) and fault.field == "stepfork":
             problem = f"{problem}; {_MEND}"
         return CassetteError(
-            problem, file=self.path, line=reader.line_of(text, fault.field, first_line=line), field=fault.field
+            problem,
+            file=self.path,
+            line=reader.line_of(text, fault.field, first_line=line),
+            field=fault.field,
         )
 
     def _fail(self, problem: str, line: int) -> NoReturn:

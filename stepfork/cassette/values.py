@@ -1,7 +1,7 @@
 """Python values <-> plain values, one row a type. Knows the types and their tags, no call and no file.
 
 Only exact types are taken: what would come back as something else is refused (`Unsupported`), but for
-subclasses of str, int, float, list and dict that add nothing to their content, which come back as the plain type.
+subclasses of str, int, float, list and dict, which come back as the plain type.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -22,7 +22,7 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
 
-class Unsupported(Exception):  # noqa: N818 - never leaves the library
+class Unsupported(Exception):
     """A value that has no plain form: where it stands and what it is."""
 
     def __init__(self, path: str, type: str, why: str = "") -> None:
@@ -173,7 +173,7 @@ def _pairs(content: Any) -> dict[Any, Any]:
     pairs = _list(content)
     if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
         raise BadValue("pairs of key and value expected")
-    return {key: item for key, item in pairs}
+    return dict(pairs)
 
 
 def _encode_moment(value: datetime | time, encoder: _Encoder, path: str) -> Plain:
@@ -181,7 +181,7 @@ def _encode_moment(value: datetime | time, encoder: _Encoder, path: str) -> Plai
     text = value.replace(tzinfo=None, fold=0).isoformat()
     if zone is None and not value.fold:
         return text
-    if zone is timezone.utc and not value.fold:
+    if zone is UTC and not value.fold:
         return text + "Z"
     if type(zone) is timezone and zone.tzname(None).startswith("UTC") and not value.fold:
         offset = zone.utcoffset(None)
@@ -197,7 +197,7 @@ def _decode_moment(kind: type[datetime] | type[time]) -> Callable[[Any], datetim
     def decode_moment(content: Any) -> datetime | time:
         if isinstance(content, str):
             if content.endswith("Z"):
-                return kind.fromisoformat(content[:-1]).replace(tzinfo=timezone.utc)
+                return kind.fromisoformat(content[:-1]).replace(tzinfo=UTC)
             return kind.fromisoformat(content)
         text, zone, *fold = content
         naive = kind.fromisoformat(_text(text))
@@ -225,8 +225,16 @@ def _from_bytes(kind: type) -> Callable[[Any], Any]:
 
 
 def _paths() -> list[_Row]:
-    kinds: dict[str, type] = {"path": type(Path()), "posix-path": PurePosixPath, "windows-path": PureWindowsPath}
-    return [_Row(tag, kind, _as_text, lambda content, kind=kind: kind(_text(content))) for tag, kind in kinds.items()]
+    kinds: dict[str, type] = {
+        "path": type(Path()),
+        "posix-path": PurePosixPath,
+        "windows-path": PureWindowsPath,
+    }
+    return [_Row(tag, kind, _as_text, _from_text(kind)) for tag, kind in kinds.items()]
+
+
+def _from_text(kind: type) -> Callable[[Any], Any]:
+    return lambda content: kind(_text(content))
 
 
 def _whole(content: Any) -> int:
@@ -241,7 +249,7 @@ _ROWS = (
     _Row("frozenset", frozenset, _sorted_items, lambda c: frozenset(_list(c))),
     _Row("bytes", bytes, _as_bytes, _from_bytes(bytes)),
     _Row("bytearray", bytearray, _as_bytes, _from_bytes(bytearray)),
-    _Row("decimal", Decimal, _as_text, lambda c: Decimal(_text(c))),
+    _Row("decimal", Decimal, _as_text, _from_text(Decimal)),
     _Row("datetime", datetime, _encode_moment, _decode_moment(datetime)),
     _Row("time", time, _encode_moment, _decode_moment(time)),
     _Row("date", date, _as_text, lambda c: date.fromisoformat(_text(c))),
@@ -251,7 +259,7 @@ _ROWS = (
         lambda value, encoder, path: value // timedelta(microseconds=1),
         lambda c: timedelta(microseconds=_whole(c)),
     ),
-    _Row("uuid", UUID, _as_text, lambda c: UUID(_text(c))),
+    _Row("uuid", UUID, _as_text, _from_text(UUID)),
     _Row("complex", complex, lambda v, encoder, path: [v.real, v.imag], lambda c: complex(*_list(c))),
     _Row("map", _Row, lambda value, encoder, path: None, _pairs),  # written by _Encoder._mapping
     *_paths(),
@@ -260,4 +268,3 @@ _BY_TYPE: dict[type, _Row] = {row.kind: row for row in _ROWS if row.tag != "map"
 _BY_TAG: dict[str, _Row] = {row.tag: row for row in _ROWS}
 TAGS = frozenset(_BY_TAG)
 """The tags a cassette may hold."""
-

@@ -76,7 +76,9 @@ class Writer:
     def _create(self) -> int:
         while True:
             with contextlib.suppress(FileExistsError):
-                file = os.open(self.partial, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666)
+                file = os.open(
+                    self.partial, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666
+                )
                 if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX)
                 return file
@@ -145,7 +147,8 @@ class Writer:
         except OSError as error:
             self._close()
             raise CassetteError(
-                f"cannot be written: {error.strerror or error}; what was recorded is in {self.partial}", file=target
+                f"cannot be written: {error.strerror or error}; what was recorded is in {self.partial}",
+                file=target,
             ) from None
         return Written(target, kept=self.path if target != self.path else None)
 

@@ -1,0 +1,1 @@
+"""The pure middle: calls, matching, order, redaction. Standard library only."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.core.canonical import canonical_text
@@ -70,6 +71,41 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
     return None
 
 
+def distance(recorded: Incoming, incoming: Incoming) -> float:
+    """How far apart two calls of one name are: differing leaves, texts by how much of them differs.
+
+    The measure of two texts is one minus `difflib`'s ratio (Ratcliff and Obershelp) of their first 300
+    characters.
+
+    >>> a, b = Incoming("tool", "t", {"q": "rust", "n": 1}), Incoming("tool", "t", {"q": "ruts", "n": 1})
+    >>> distance(a, a), distance(a, b)
+    (0.0, 0.25)
+    """
+    old, new = dict(_leaves(recorded.args, "")), dict(_leaves(incoming.args, ""))
+    return sum(_apart(old.get(path, ABSENT), new.get(path, ABSENT)) for path in old.keys() | new.keys())
+
+
+def _leaves(value: Plain, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Tagged):
+        value = value.value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, _step(path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{at}]")
+    else:
+        yield path, value
+
+
+def _apart(old: Any, new: Any) -> float:
+    if isinstance(old, str) and isinstance(new, str):
+        return (
+            0.0 if old == new else 1.0 - SequenceMatcher(None, old[:300], new[:300], autojunk=False).ratio()
+        )
+    return 0.0 if type(old) is type(new) and old == new else 1.0
+
+
 _Found: TypeAlias = tuple[str, Any, Any, bool]
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*\Z")
 
@@ -108,7 +144,9 @@ class _Comparison:
             same = expected == actual
         return None if same else (path, expected, actual, False)
 
-    def _differ_mapping(self, expected: dict[str, Plain], actual: dict[str, Plain], path: str) -> _Found | None:
+    def _differ_mapping(
+        self, expected: dict[str, Plain], actual: dict[str, Plain], path: str
+    ) -> _Found | None:
         for key, old in expected.items():
             place = _step(path, key)
             new = actual.get(key, ABSENT)

@@ -27,7 +27,7 @@ class Tagged:
     value: Plain
 
 
-Plain: TypeAlias = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"] | Tagged
+Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | Tagged | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,9 @@ def headline(index: int, recorded: Incoming, incoming: Incoming, mismatch: Misma
     "call #1: expected tool 'a' but the agent called 'b'"
     """
     if mismatch.fault in ("kind", "name"):
-        called = repr(incoming.name) if recorded.kind == incoming.kind else describe(incoming.kind, incoming.name)
+        called = (
+            repr(incoming.name) if recorded.kind == incoming.kind else describe(incoming.kind, incoming.name)
+        )
         expected = describe(recorded.kind, recorded.name)
         verb = "sent" if incoming.kind != "tool" else "called"
         return f"call #{index}: expected {expected} but the agent {verb} {called}"

@@ -1,0 +1,1 @@
+"""Patching: hooks, the driver and the adapters. Knows SDKs and tools, no file."""

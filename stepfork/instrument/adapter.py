@@ -16,7 +16,7 @@ Wrapper: TypeAlias = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[st
 """What wrapt calls: ``(wrapped, instance, args, kwargs) -> result``."""
 
 Outcome: TypeAlias = dict[str, Plain]
-"""How a call ended, as the fields of its document: ``{"result": ...}``, ``{"response": ...}``, ``{"error": ...}``."""
+"""How a call ended, as document fields: ``{"result": ...}``, ``{"response": ...}``, ``{"error": ...}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,15 @@ class Adapter(Protocol):
 class Target(Protocol):
     """One call on its way through the driver."""
 
-    kind: Kind
-    name: str
+    @property
+    def kind(self) -> Kind:
+        """``"llm"``, ``"tool"`` or ``"http"``."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the call is called in a cassette."""
+        ...
 
     def incoming(self) -> Incoming:
         """The question in plain values. Raises `Unsupported` for what has none."""

@@ -12,6 +12,9 @@ shows the ``def`` line, never a wrong place in the body.
 
 A generated code object is compiled once for each *shape* (kind and parameter counts) with placeholders for
 all names, which are then filled in. So no parameter name, mangled or not, can clash with the body's own.
+
+The garbage collector does not look into code objects: a swapped function that is dropped without `Swap.undo`
+stays in memory, with its globals.
 """
 
 from __future__ import annotations

@@ -182,39 +182,67 @@ class _Behind:
 _Owns = Callable[[FunctionType], bool]
 _REGISTRIES = (dict, MappingProxyType, list, tuple, set, frozenset)
 _DATA = (NoneType, int, float, complex, str, bytes, bytearray, type, ModuleType, *_REGISTRIES)
+_DEEPEST = 12  # wrappers around wrappers
 
 
-def _behind(value: Any, owns: _Owns, depth: int = 8) -> list[_Behind]:
-    """The functions that `owns` accepts and that a call of the value would run, the innermost of each."""
-    kind = type(value)  # not isinstance: a proxy lies about its class
-    if depth == 0 or issubclass(kind, _DATA):
-        return []
-    if kind is FunctionType:
-        return _behind_function(value, owns, depth)
-    if kind is MethodType or kind is classmethod:
-        return [replace(each, bound=True) for each in _behind(value.__func__, owns, depth - 1)]
-    if kind is staticmethod:
-        return [replace(each, static=True) for each in _behind(value.__func__, owns, depth - 1)]
-    if issubclass(kind, functools.partial | functools.partialmethod):
-        return _behind(value.func, owns, depth - 1)
-    wrapped = _wrapped_by(value)
-    if wrapped is not None:
-        return _behind(wrapped, owns, depth - 1)
-    return _behind_attributes(value, owns, depth)
+class _Search:
+    """Finds the functions that `owns` accepts and that a call of a value would run, the innermost of each.
 
+    What was looked at is kept: every object is looked at once, circles end, and no id is used twice.
+    """
 
-def _behind_function(function: FunctionType, owns: _Owns, depth: int) -> list[_Behind]:
-    inner = _behind(function.__dict__.get("__wrapped__"), owns, depth - 1)
-    if inner:
-        return inner
-    # A wrapper made without functools.wraps: from elsewhere, or saying nothing about its own parameters.
-    code = function.__code__
-    says_nothing = not code.co_argcount + code.co_kwonlyargcount and code.co_flags & inspect.CO_VARKEYWORDS
-    if says_nothing or not owns(function):
-        inner = [each for value in _cells(function) for each in _behind(value, owns, depth - 1)]
-        if not owns(function) or len(inner) == 1:
+    def __init__(self, owns: _Owns) -> None:
+        self._owns = owns
+        self._known: dict[int, tuple[Any, list[_Behind]]] = {}
+        self._depth = 0
+
+    def behind(self, value: Any) -> list[_Behind]:
+        if issubclass(type(value), _DATA) or self._depth == _DEEPEST:
+            return []
+        if id(value) not in self._known:
+            self._known[id(value)] = (value, [])
+            self._depth += 1
+            found = self._function(value) if type(value) is FunctionType else self._object(value)
+            self._depth -= 1
+            self._known[id(value)] = (value, found)
+        return self._known[id(value)][1]
+
+    def behind_all(self, values: Iterable[Any]) -> list[_Behind]:
+        return [each for value in values for each in self.behind(value)]
+
+    def _function(self, function: FunctionType) -> list[_Behind]:
+        inner = self.behind(function.__dict__.get("__wrapped__"))
+        overloads = function.__dict__.get("registry")
+        if type(overloads) is MappingProxyType:  # functools.singledispatch
+            inner = inner + self.behind_all(overloads.values())
+        if inner:
             return inner
-    return [_Behind(function)]
+        # A wrapper made without functools.wraps: from elsewhere, or saying nothing about its parameters.
+        code, owned = function.__code__, self._owns(function)
+        says_nothing = (
+            not code.co_argcount + code.co_kwonlyargcount and code.co_flags & inspect.CO_VARKEYWORDS
+        )
+        if says_nothing or not owned:
+            inner = self.behind_all(_cells(function))
+            if not owned or len(inner) == 1:
+                return inner
+        return [_Behind(function)]
+
+    def _object(self, value: Any) -> list[_Behind]:
+        kind = type(value)  # not isinstance: a proxy lies about its class
+        if kind is MethodType or kind is classmethod:
+            return [replace(each, bound=True) for each in self.behind(value.__func__)]
+        if kind is staticmethod:
+            return [replace(each, static=True) for each in self.behind(value.__func__)]
+        if issubclass(kind, functools.partial | functools.partialmethod):
+            return self.behind(value.func)
+        wrapped = _wrapped_by(value)
+        if wrapped is not None:
+            return self.behind(wrapped)
+        # A decorator written as a class, or a framework's tool object, which has a name.
+        held = _attributes(value)
+        is_tool = any(isinstance(held.get(name), str) for name in ("name", "__name__")) or callable(value)
+        return self.behind_all(held.values()) if is_tool else []
 
 
 def _cells(function: FunctionType) -> Iterator[Any]:
@@ -227,23 +255,13 @@ def _cells(function: FunctionType) -> Iterator[Any]:
 
 def _wrapped_by(value: Any) -> Any:
     """`__wrapped__` of an object that really has it, without waking up a `__getattr__`."""
-    if "__wrapped__" not in _attributes(value) and not any(
-        "__wrapped__" in vars(c) for c in type(value).__mro__
-    ):
+    places = [_attributes(value), *map(vars, type(value).__mro__)]
+    if not any("__wrapped__" in place for place in places):
         return None
     try:
         return value.__wrapped__
     except Exception:  # a proxy with nothing behind it yet
         return None
-
-
-def _behind_attributes(value: Any, owns: _Owns, depth: int) -> list[_Behind]:
-    """A decorator written as a class, or a framework's tool object, which has a name: what it holds."""
-    held = _attributes(value)
-    is_named = any(isinstance(held.get(name), str) for name in ("name", "_name", "__name__"))
-    if not is_named and not callable(value):
-        return []
-    return [each for attribute in held.values() for each in _behind(attribute, owns, depth - 1)]
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -257,6 +275,14 @@ def _attributes(value: Any) -> dict[str, Any]:
 # What a module holds.
 
 _LARGEST_REGISTRY, _DEEPEST_REGISTRY = 1000, 3  # beyond that it is data
+
+
+def _defined_in(module: ModuleType) -> _Owns:
+    return lambda function: function.__globals__ is vars(module)
+
+
+def _anything(function: FunctionType) -> bool:
+    return True
 
 
 @dataclass(slots=True)
@@ -276,14 +302,14 @@ class _Candidate:
 
 def _public(module: ModuleType) -> list[Found]:
     members = {name: value for name, value in list(vars(module).items()) if not name.startswith("_")}
-    owns: _Owns = lambda function: function.__globals__ is vars(module)  # noqa: E731
+    search = _Search(_defined_in(module))
     direct: dict[int, _Candidate] = {}
     listed: dict[int, _Candidate] = {}
     for name, value in members.items():
-        for behind in _behind(value, owns):
+        for behind in search.behind(value):
             direct.setdefault(id(behind.function), _Candidate(behind, name)).names.append(name)
     for name, value in members.items():
-        for place, key, behind in _in_registry(value, owns, name):
+        for place, key, behind in _in_registry(value, search, name):
             candidate = listed.setdefault(id(behind.function), _Candidate(behind, place))
             candidate.names += [key] if key else []
     found = [_found(module, candidate.name, candidate.behind) for candidate in direct.values()]
@@ -297,27 +323,24 @@ def _public(module: ModuleType) -> list[Found]:
 
 
 def _in_registry(
-    value: Any, owns: _Owns, place: str, key: str = "", within: tuple[int, ...] = ()
+    value: Any, search: _Search, place: str, key: str = "", within: tuple[int, ...] = ()
 ) -> Iterator[tuple[str, str, _Behind]]:
     """The functions in a dict, list, tuple or set, each with its place and its outermost string key."""
     kind = type(value)
-    if (
-        not issubclass(kind, _REGISTRIES)
-        or len(value) > _LARGEST_REGISTRY
-        or len(within) == _DEEPEST_REGISTRY
-    ):
+    if not issubclass(kind, _REGISTRIES) or len(value) > _LARGEST_REGISTRY or id(value) in within:
         return
     entries = value.items() if issubclass(kind, dict | MappingProxyType) else enumerate(value)
     inner: list[tuple[Any, str, str]] = []
     for index, (label, entry) in enumerate(list(entries)):
         text = label if isinstance(label, str) else ""
         there = f"{place}.{text}" if text else f"{place}[{index}]"
-        for behind in _behind(entry, owns):
+        inner.append((entry, there, key or text))
+        for behind in search.behind(entry):
             yield there, key or text, behind
-        if id(entry) not in (*within, id(value)):
-            inner.append((entry, there, key or text))
-    for entry, there, label in inner:
-        yield from _in_registry(entry, owns, there, label, (*within, id(value)))
+    within = (*within, id(value))
+    if len(within) < _DEEPEST_REGISTRY:
+        for entry, there, label in inner:
+            yield from _in_registry(entry, search, there, label, within)
 
 
 def _found(module: ModuleType, name: str, behind: _Behind, binds: bool = False) -> Found:
@@ -348,39 +371,43 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
         found = _methods(module, value, pattern.target)
     else:
         found = _functions(module, owner, names[-1], value, pattern.target)
-    if not found and not may_be_none:
+    if not found and not may_be_none and not pattern.has_wildcard:
         raise ConfigError(_no_function(pattern, value))
     return found
 
 
 def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: str) -> list[Found]:
-    owns: _Owns = lambda function: function.__globals__ is vars(module)  # noqa: E731
     in_class = not isinstance(owner, ModuleType) and name not in _attributes(owner)
     binds = in_class and _binds(value)
-    for accepts in (owns, lambda function: True):  # what is defined here before what is not
-        behind = _behind(value, accepts)
+    for owns in (_defined_in(module), _anything):  # what is defined here before what is not
+        search = _Search(owns)
+        behind = search.behind(value)
         if behind:
             return [_found(module, target, each, binds) for each in behind]
-        listed = [(key, each) for _, key, each in _in_registry(value, accepts, name)]
+        listed = [(key, each) for _, key, each in _in_registry(value, search, name)]
         if listed:
             return [_found(module, key or each.function.__name__, each) for key, each in listed]
     own_call = _member(type(value), "__call__")
-    return [_found(module, target, each, binds=True) for each in _behind(own_call, lambda function: True)]
+    return [_found(module, target, each, binds=True) for each in _Search(_anything).behind(own_call)]
 
 
 def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
-    package = cls.__module__.partition(".")[0]
-    owns: _Owns = lambda function: function.__globals__.get("__name__", "").partition(".")[0] == package  # noqa: E731
+    package = _package(cls.__module__)
+    search = _Search(lambda function: _package(function.__globals__.get("__name__", "")) == package)
     members: dict[str, Any] = {}
     for base in cls.__mro__:
         for name, value in vars(base).items():
-            members.setdefault(name, value if base.__module__.partition(".")[0] == package else None)
+            members.setdefault(name, value if _package(base.__module__) == package else None)
     return [
         _found(module, f"{target}.{name}", behind, binds=_binds(value))
         for name, value in members.items()
         if not name.startswith("_") or name == "__call__"
-        for behind in _behind(value, owns)
+        for behind in search.behind(value)
     ]
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _binds(value: Any) -> bool:

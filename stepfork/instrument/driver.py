@@ -51,7 +51,7 @@ class Live:
                 self.end(outcome)
 
     def raised(self, error: BaseException) -> None:
-        """The call raised. What ends the whole run (KeyboardInterrupt and its kind) is no outcome of a call."""
+        """The call raised. What ends the whole run (KeyboardInterrupt, SystemExit) is no outcome of a call."""
         if isinstance(error, asyncio.CancelledError):
             self.end({"cancelled": True})
         elif isinstance(error, Exception):
@@ -65,6 +65,10 @@ class Live:
     def end(self, outcome: Outcome) -> None:
         """The call ended with this outcome; a stream says so when it is read to its end or closed."""
         self._run.finish(self.ticket, outcome)
+
+    def at_close(self, end: Callable[[], None]) -> None:
+        """What ends the call if the session ends first."""
+        self._run.at_close(end)
 
     def _refuse(self, problem: Unsupported) -> None:
         self._run.refuse(self._target.kind, self._target.name, problem, self.ticket)
@@ -82,6 +86,7 @@ def enter(target: Target) -> Recorded | Live | None:
     Raises:
         StepforkError: a mismatch and its kind, from the session.
     """
+    __tracebackhide__ = True
     run = session()
     if run is None:
         return THROUGH
@@ -100,6 +105,7 @@ def enter(target: Target) -> Recorded | Live | None:
 
 def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T]) -> T:
     """A sync call: live and recorded, or answered by `answer`, which may raise what was recorded."""
+    __tracebackhide__ = True
     step = enter(target)
     if step is THROUGH:
         return live()
@@ -116,8 +122,11 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         return value
 
 
-async def acall(target: Target, live: Callable[[], Awaitable[T]], answer: Callable[[Recorded], Awaitable[T]]) -> T:
+async def acall(
+    target: Target, live: Callable[[], Awaitable[T]], answer: Callable[[Recorded], Awaitable[T]]
+) -> T:
     """The same for an async call."""
+    __tracebackhide__ = True
     step = enter(target)
     if step is THROUGH:
         return await live()
@@ -137,5 +146,3 @@ async def acall(target: Target, live: Callable[[], Awaitable[T]], answer: Callab
 def _check_cancelled(recorded: Recorded) -> None:
     if recorded.outcome.get("cancelled"):
         raise asyncio.CancelledError
-
-

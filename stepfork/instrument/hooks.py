@@ -214,7 +214,8 @@ class Hooks:
                 "so stepfork cannot record its calls; use a supported version"
             )
         row = _Wrapped(owner, name, vars(owner).get(name, _MISSING), None)
-        row.wrapper = wrapt.FunctionWrapper(before, patch.wrapper, enabled=lambda: row.active)
+        original: Any = before
+        row.wrapper = wrapt.FunctionWrapper(original, patch.wrapper, enabled=lambda: row.active)
         setattr(owner, name, row.wrapper)
         self._wrapped.append(row)
 

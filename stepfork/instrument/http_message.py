@@ -45,8 +45,8 @@ def path_below(base_url: str, url: str) -> str:
 def name_of(path: str) -> str:
     """What an endpoint is called: its path's words, ids left out.
 
-    >>> name_of("/chat/completions"), name_of("/files/file-8aZ/content"), name_of("/deployments/m1/embeddings")
-    ('chat.completions', 'files.content', 'embeddings')
+    >>> name_of("/chat/completions"), name_of("/files/file-8aZ/content")
+    ('chat.completions', 'files.content')
     """
     parts = [part for part in path.split("/") if part]
     if len(parts) > 2 and parts[0] == "deployments":
@@ -70,7 +70,7 @@ def question(request: Any, path: str) -> Incoming:
     query = parse_qsl(request.url.query.decode("ascii"), keep_blank_values=True)
     if query:
         pairs: list[Plain] = [[key, value] for key, value in query]
-        target["query"] = dict(query) if len(dict(query)) == len(query) else pairs  # type: ignore[arg-type]
+        target["query"] = dict(query) if len(dict(query)) == len(query) else pairs
     return Incoming("llm", name, _body(request), target)
 
 
@@ -79,11 +79,15 @@ def _body(request: Any) -> Plain:
     try:
         content = request.content
     except Exception:
-        raise Unsupported("request", kind.partition(";")[0] or "a stream", "(uploads cannot be recorded yet)") from None
+        raise Unsupported(
+            "request", kind.partition(";")[0] or "a stream", "(uploads cannot be recorded yet)"
+        ) from None
     if not content:
         return None
     if not kind.startswith(_JSON):
-        raise Unsupported("request", kind.partition(";")[0] or type_name(content), "(uploads cannot be recorded yet)")
+        raise Unsupported(
+            "request", kind.partition(";")[0] or type_name(content), "(uploads cannot be recorded yet)"
+        )
     body: Plain = json.loads(content)
     if isinstance(body, dict) and body.get("stream") is False:
         del body["stream"]  # newer SDKs say so in parse(), older ones leave it out
@@ -96,13 +100,14 @@ def _body(request: Any) -> Plain:
 def outcome(response: Any) -> Outcome:
     """A response that was read, as the fields of its document."""
     kind = response.headers.get("content-type", "")
-    return {**_status_line(response), **_content(response.content, kind)}
+    return _document(response, _content(response.content, kind))
 
 
-def _status_line(response: Any) -> Outcome:
+def _document(response: Any, content: Outcome) -> Outcome:
     fields: Outcome = {}
     if response.status_code != 200:
         fields["status"] = response.status_code
+    fields.update(content)
     kept: dict[str, Plain] = {
         key: value for key, value in response.headers.items() if _KEPT_HEADERS.fullmatch(key)
     }
@@ -145,6 +150,7 @@ class Tee:
         self._done = None
 
     def saw(self, chunk: bytes) -> None:
+        """The consumer got these bytes."""
         self._seen.append(chunk)
 
     def ended(self, how: str | None = None, error: BaseException | None = None) -> None:
@@ -153,6 +159,10 @@ class Tee:
         if done is None:
             return
         raw = self._decoded()
+        kind = self._response.headers.get("content-type", "")
+        if how is None and error is None and not kind.startswith(_EVENTS):
+            done(_document(self._response, _content(raw, kind)))  # no stream, only read as one
+            return
         stream: dict[str, Plain] = {}
         try:
             stream["raw"] = raw.decode("utf-8")
@@ -162,7 +172,7 @@ class Tee:
             stream["broken"] = {"class": type(error).__name__, "args": [str(error)]}
         elif how == "closed" and not raw.rstrip().endswith(b"[DONE]"):
             stream["closed"] = True
-        done({**_status_line(self._response), "stream": stream})
+        done(_document(self._response, {"stream": stream}))
 
     def _decoded(self) -> bytes:
         raw = b"".join(self._seen)
@@ -233,12 +243,14 @@ def response(request: Any, outcome: Outcome) -> Any:
     if "stream" in outcome:
         content = _replayed(module, outcome["stream"], request)
     elif "response" in outcome:
-        content = json_style.write(decode(outcome["response"]), str(outcome.get("json", json_style.DEFAULT))).encode(
-            "utf-8", "surrogatepass"
-        )
+        content = json_style.write(
+            decode(outcome["response"]), str(outcome.get("json", json_style.DEFAULT))
+        ).encode("utf-8", "surrogatepass")
     else:
         content = outcome.get("text")
-        content = decode(outcome.get("body")) if content is None else str(content).encode("utf-8", "surrogatepass")
+        content = (
+            decode(outcome.get("body")) if content is None else str(content).encode("utf-8", "surrogatepass")
+        )
     headers["content-type"] = kind
     if isinstance(stored, dict):
         headers.update({key: str(value) for key, value in stored.items()})
@@ -259,10 +271,11 @@ def _replayed(module: Any, stream: Any, request: Any) -> Any:
             raise kind(str(broken["args"][0]))
         if closed:
             raise ReplayMismatchError(
-                "the agent reads further in a stream than it did when it was recorded; record again", kind="llm"
+                "the agent reads further in a stream than it did when it was recorded; record again",
+                kind="llm",
             )
 
-    class _Replayed(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc, name-defined]
+    class _Replayed(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             if content:
                 yield content

@@ -183,8 +183,9 @@ class _TellingLoader:
             spec.loader = self._loader
         if getattr(module, "__loader__", None) is self:
             module.__loader__ = self._loader
+        was_lazy = _is_lazy(module)
         self._loader.exec_module(module)
-        if _is_lazy(module):  # importlib.util.LazyLoader: it will be executed at its first use
+        if _is_lazy(module) and not was_lazy:  # by importlib.util.LazyLoader, until its first use
             spec.loader = _TellingLoader(spec.loader, self._owner, self._name)
         else:
             self._owner._executed(self._name, module)

@@ -1,0 +1,1 @@
+"""What users read: texts and exported tests. Objects in, text out."""

@@ -1,0 +1,1 @@
+"""Sessions: settings, modes, recording, replay. Knows no SDK."""

@@ -108,12 +108,12 @@ def enclosing() -> Run | None:
 
 
 def idle() -> bool:
-    """Whether calls can simply go through: no session is open and nothing is refused. Costs next to nothing."""
+    """Whether calls can simply go through: no session is open, nothing is refused. Costs next to nothing."""
     return not _open and _refuse_reason is None and _known.get() is None
 
 
 def refuse_outside(reason: str | None) -> None:
-    """From now on calls outside every session raise `NoCassetteError` with this reason; None lets them through."""
+    """Has calls outside every session raise `NoCassetteError` with this reason; None lets them through."""
     global _refuse_reason
     _refuse_reason = reason
 

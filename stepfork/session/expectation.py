@@ -41,7 +41,11 @@ def _fault(actual: Any, expected: Any, exact: bool, path: str) -> str | None:
             if fault is not None:
                 return fault
         extra = [key for key in actual if key not in expected] if exact else []
-        return f" at {_step(path, extra[0])!r}: expected nothing, got {_spell(actual[extra[0]])}" if extra else None
+        return (
+            f" at {_step(path, extra[0])!r}: expected nothing, got {_spell(actual[extra[0]])}"
+            if extra
+            else None
+        )
     if isinstance(expected, list | tuple) and type(expected) is type(actual):
         for at, value in enumerate(expected):
             place = f"{path}[{at}]"
@@ -51,7 +55,9 @@ def _fault(actual: Any, expected: Any, exact: bool, path: str) -> str | None:
             if fault is not None:
                 return fault
         if len(actual) > len(expected):
-            return f" at {f'{path}[{len(expected)}]'!r}: expected nothing, got {_spell(actual[len(expected)])}"
+            return (
+                f" at {f'{path}[{len(expected)}]'!r}: expected nothing, got {_spell(actual[len(expected)])}"
+            )
         return None
     if type(actual) is type(expected) and (actual == expected or (actual != actual and expected != expected)):
         return None

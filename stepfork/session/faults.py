@@ -13,8 +13,8 @@ from typing import Any
 
 from stepfork.cassette.values import decode
 from stepfork.core import wording
-from stepfork.core.matching import ABSENT, Mismatch, match
-from stepfork.core.model import Incoming, Plain, Recorded, describe
+from stepfork.core.matching import ABSENT, Mismatch, distance, match
+from stepfork.core.model import Incoming, Plain, describe
 from stepfork.errors import CassetteNotFoundError, ReplayMismatchError
 
 
@@ -35,17 +35,34 @@ class Where:
     hints: Hints
 
 
-def differs(where: Where, index: int, recorded: Incoming, incoming: Incoming, mismatch: Mismatch,
-            others: Iterable[tuple[int, Incoming]]) -> ReplayMismatchError:  # fmt: skip
-    """The call at this place is another one than recorded; `others` are the recorded calls still to come or gone."""
-    lines = [wording.headline(index, recorded, incoming, mismatch), f"  cassette: {where.path}, call {index} of {where.total}"]
+def shown(path: Path) -> str:
+    """A path as the user would write it: from the working directory where it lies below."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def differs(
+    where: Where,
+    index: int,
+    recorded: Incoming,
+    incoming: Incoming,
+    mismatch: Mismatch,
+    others: Iterable[tuple[int, Incoming]],
+) -> ReplayMismatchError:
+    """The call at this place is another one than recorded; `others` are all the recorded calls, numbered."""
+    lines = [
+        wording.headline(index, recorded, incoming, mismatch),
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+    ]
     if mismatch.order_only:
         lines.append("  only the order of the items differs")
     old, new = wording.spell_pair(mismatch.expected, mismatch.actual, wording.LEAF_BELOW)
     if mismatch.fault in ("kind", "name"):
         old, new = wording.summary(recorded), wording.summary(incoming)
     lines += [f"  recorded: {old}", f"  now:      {new}"]
-    nearest = _nearest(incoming, index, others)
+    nearest = _nearest(recorded, incoming, index, others)
     if nearest:
         lines.append(nearest)
     lines += _again(where)
@@ -69,7 +86,10 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
         fault = f"{what} was recorded {times} with these arguments and is made one time more"
     else:
         fault = f"the agent made {what}, but the recording ends after call #{where.total}"
-    lines = [f"call #{index}: {fault}", f"  cassette: {where.path}, {where.total} calls, all of them used"]
+    lines = [
+        f"call #{index}: {fault}",
+        f"  cassette: {shown(where.path)}, {where.total} calls, all of them used",
+    ]
     lines.append(f"  now:      {wording.summary(incoming)}")
     lines += _again(where)
     return ReplayMismatchError(
@@ -80,7 +100,7 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
 def left_over(where: Where, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
     """The block ended before these recorded calls were made."""
     index, first = left[0]
-    lines = [left_over_note(where, left), f"  cassette: {where.path}, call {index} of {where.total}"]
+    lines = [left_over_note(where, left), f"  cassette: {shown(where.path)}, call {index} of {where.total}"]
     lines += [f"  not made: #{at} {wording.summary(call)}" for at, call in left[:5]]
     if len(left) > 5:
         lines.append(f"  and {len(left) - 5} more")
@@ -104,17 +124,20 @@ def no_answer(where: Where, index: int, incoming: Incoming) -> ReplayMismatchErr
     what = describe(incoming.kind, incoming.name)
     lines = [
         f"call #{index}: {what} was still running when the recording ended, so there is no answer to replay",
-        f"  cassette: {where.path}, call {index} of {where.total}",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
         *_again(where),
     ]
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
 
 
-def not_comparable(where: Where, index: int, kind: str, name: str, path: str, type_: str) -> ReplayMismatchError:
+def not_comparable(
+    where: Where, index: int, kind: str, name: str, path: str, type_: str
+) -> ReplayMismatchError:
     """An argument has no plain form, so it can equal nothing that was recorded."""
     lines = [
-        f"call #{index}: {describe(kind, name)} {path}: a value of type {type_} cannot be compared with the recording",
-        f"  cassette: {where.path}, call {index} of {where.total}",
+        f"call #{index}: {describe(kind, name)} {path}: "
+        f"a value of type {type_} cannot be compared with the recording",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
         *_again(where),
     ]
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, path=path)
@@ -122,9 +145,11 @@ def not_comparable(where: Where, index: int, kind: str, name: str, path: str, ty
 
 def not_found(path: Path, hints: Hints, similar: Path | None = None) -> CassetteNotFoundError:
     """There is no cassette to replay."""
-    lines = [f"there is no cassette {path}"]
+    lines = [f"there is no cassette {shown(path)}"]
     if similar is not None:
-        lines.append(f"  a similar one is there: {similar}; was the test renamed? Then rename the file")
+        lines.append(
+            f"  a similar one is there: {shown(similar)}; was the test renamed? Then rename the file"
+        )
     if hints.record:
         lines.append(f"  to record it: {hints.record}")
     if hints.leave_alone:
@@ -136,21 +161,31 @@ def _again(where: Where) -> list[str]:
     return [f"  if the change is meant, record again: {where.hints.record}"] if where.hints.record else []
 
 
-def _nearest(incoming: Incoming, index: int, others: Iterable[tuple[int, Incoming]]) -> str:
-    """The recorded call that the incoming one was probably meant to be, if that is another one."""
-    best: tuple[int, int, str] | None = None
-    for at, other in others:
-        if at == index or other.kind != incoming.kind or other.name != incoming.name:
-            continue
-        mismatch = match(other, incoming)
-        if mismatch is None:
+_LOOKED_AT = 200  # recorded calls of the same name that are compared to find the nearest
+
+
+def _nearest(
+    recorded: Incoming, incoming: Incoming, index: int, others: Iterable[tuple[int, Incoming]]
+) -> str:
+    """The recorded call that the incoming one was probably meant to be, if that is not the expected one."""
+    alike = [
+        (at, other)
+        for at, other in others
+        if at != index and (other.kind, other.name) == (incoming.kind, incoming.name)
+    ]
+    for at, other in alike:
+        if match(other, incoming) is None:
             return f"  this very call is recorded as #{at}: the order of the calls changed"
-        distance = abs(at - index)
-        if best is None or distance < best[0]:
-            best = (distance, at, mismatch.path)
-    if best is None:
+    alike = sorted(alike, key=lambda pair: abs(pair[0] - index))[:_LOOKED_AT]
+    if not alike:
         return ""
-    return f"  nearest recorded call: #{best[1]} {describe(incoming.kind, incoming.name)}, differing at {best[2]!r}"
+    at, other = min(alike, key=lambda pair: distance(pair[1], incoming))
+    same_name = (recorded.kind, recorded.name) == (incoming.kind, incoming.name)
+    if same_name and distance(recorded, incoming) <= distance(other, incoming):
+        return ""
+    mismatch = match(other, incoming)
+    place = repr(mismatch.path) if mismatch is not None else "nothing"
+    return f"  nearest recorded call: #{at} {describe(incoming.kind, incoming.name)}, differing at {place}"
 
 
 def _public(leaf: Any) -> Any:
@@ -158,8 +193,3 @@ def _public(leaf: Any) -> Any:
         return None
     value: Plain = leaf
     return decode(value)
-
-
-def calls_of(recorded: Iterable[tuple[int, Recorded]]) -> Iterable[tuple[int, Incoming]]:
-    """The questions of recorded calls, numbered."""
-    return ((at, item.call) for at, item in recorded)

@@ -56,7 +56,11 @@ class Recorder:
         redacted = self._redact_outcome(ticket.call.kind, outcome)
         recorded = Recorded(ticket.call, redacted, ticket.depth)
         plain_order = ticket.parent is None and ticket.start == self._written
-        place = None if plain_order else schema.Place(ticket.start, ticket.parent.start if ticket.parent else None)
+        place = (
+            None
+            if plain_order
+            else schema.Place(ticket.start, ticket.parent.start if ticket.parent else None)
+        )
         document = schema.call_document(recorded, place)
         ticket.text = emitter.emit_document(document)
         ticket.found = self._redactor.count
@@ -64,7 +68,9 @@ class Recorder:
         try:
             self._writer.append(ticket.text)
         except OSError as error:
-            self.refused.append(RecordingError(f"{self._writer.partial} cannot be written: {error.strerror or error}"))
+            self.refused.append(
+                RecordingError(f"{self._writer.partial} cannot be written: {error.strerror or error}")
+            )
         if place is not None:
             ticket.text = emitter.emit_document(schema.call_document(recorded))
 
@@ -73,7 +79,9 @@ class Recorder:
         call = describe(kind, name)
         hint = "leave the tool out with 'exclude', or let it take and return plain values"
         if problem.type == "generator" or problem.type == "async_generator":
-            hint = "generator tools cannot be recorded yet; return a list, or leave the tool out with 'exclude'"
+            hint = (
+                "generator tools cannot be recorded yet; return a list, or leave the tool out with 'exclude'"
+            )
         self.refused.append(
             RecordingError(
                 f"{call} cannot be recorded: {problem.path} is of type {problem.type}"
@@ -142,7 +150,9 @@ class Recorder:
         return redacted
 
 
-def end_of(error: BaseException | None, output: Plain, has_output: bool, redactor: Redactor, failed: bool) -> schema.End:
+def end_of(
+    error: BaseException | None, output: Plain, has_output: bool, redactor: Redactor, failed: bool
+) -> schema.End:
     """The end document of a run that returned, or was ended by `error`."""
     form: dict[str, Plain] | None = None
     if error is not None:

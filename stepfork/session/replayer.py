@@ -18,7 +18,9 @@ class PastRecording(BaseException):
 class Replayer:
     """One replay of one cassette."""
 
-    def __init__(self, cassette: StoredCassette, redactor: Redactor, hints: faults.Hints, past_failure: str) -> None:
+    def __init__(
+        self, cassette: StoredCassette, redactor: Redactor, hints: faults.Hints, past_failure: str
+    ) -> None:
         self.cassette = cassette
         self._redactor = redactor
         self._renaming = Renaming()
@@ -36,6 +38,7 @@ class Replayer:
             PastRecording: if all recorded calls of a failed run are used up and the run may go on.
             CassetteError: if the next document cannot be read.
         """
+        __tracebackhide__ = True
         call = Incoming(call.kind, call.name, self._redactor.redact(call.args), self._redact_target(call))
         first: ReplayMismatchError | None = None
         for at in self._order.candidates():

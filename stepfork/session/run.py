@@ -112,6 +112,7 @@ class Run:
         self._replayer: Replayer | None = None
         self._redactor = Redactor(settings.rules())
         self._pid = os.getpid()
+        self._pending: list[Callable[[], None]] = []
 
     # -- what users see -----------------------------------------------------------------------------
 
@@ -163,6 +164,7 @@ class Run:
             StepforkError: a mismatch, a missing or broken cassette; the same again for every later call.
             PastRecording: where a failed recording ends and the run may end with it.
         """
+        __tracebackhide__ = True
         with self._lock:
             self._check_latch()
             try:
@@ -189,6 +191,7 @@ class Run:
         Raises:
             ReplayMismatchError: on replay.
         """
+        __tracebackhide__ = True
         with self._lock:
             self._check_latch()
             try:
@@ -211,7 +214,12 @@ class Run:
                 self._latched = fault
             return fault
 
+    def at_close(self, end: Callable[[], None]) -> None:
+        """Has a call that is still open (a stream not read to its end) tell what it saw at the end."""
+        self._pending.append(end)
+
     def _check_latch(self) -> None:
+        __tracebackhide__ = True
         if os.getpid() != self._pid:
             raise UnsupportedCallError(
                 f"a call was made in a forked process while {self.path} is open in its parent; "
@@ -228,6 +236,7 @@ class Run:
         Raises:
             CassetteNotFoundError, CassetteError, ConfigError: if that is not possible.
         """
+        __tracebackhide__ = True
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
@@ -257,6 +266,7 @@ class Run:
         return {key: str(value) for key, value in redacted.items()}
 
     def _stored(self) -> StoredCassette:
+        __tracebackhide__ = True
         try:
             cassette = StoredCassette(self.path)
         except FileNotFoundError:
@@ -290,6 +300,8 @@ class Run:
         with self._lock:
             if not self.is_open:
                 return False
+            for end in self._pending:
+                end()
             self.is_open = False
             if abandoned and self._recorder is not None:
                 self._recorder.discard()

@@ -232,6 +232,26 @@ def test_decorators_are_looked_through(module):
     assert {name: each.function.__name__ for name, each in found.items()} == {name: name for name in found}
 
 
+def test_every_overload_of_a_single_dispatch(module):
+    made = module(
+        """
+        import functools
+        @functools.singledispatch
+        def show(value): return "object"
+        @show.register
+        def _(value: int): return "int"
+        @show.register
+        def _(value: list): return "list"
+        """
+    )
+    found = find(made)
+    assert [(each.name, each.function(None)) for each in found] == [
+        ("show", "object"),
+        ("show", "int"),
+        ("show", "list"),
+    ]
+
+
 def test_a_decorator_of_the_module_itself(module):
     made = module(
         """
@@ -388,6 +408,37 @@ def test_objects_that_answer_everything_are_not_asked(module):
     )
     assert names(made) == ["f"]
     assert type(made.proxy).woken == []
+
+
+def test_objects_that_merely_hold_functions_are_no_tools(module):
+    made = module(
+        """
+        import logging, threading
+        def _loop(): ...
+        class Settings:
+            def __init__(self, on_error): self.on_error = on_error
+        worker = threading.Thread(target=_loop, name="worker")
+        settings = Settings(_loop)
+        log = logging.getLogger(__name__)
+        """
+    )
+    assert names(made) == []
+
+
+def test_wrappers_in_great_numbers_are_looked_at_once(module):
+    made = module(
+        """
+        class Node:
+            def __init__(self, *others): self.__dict__.update((f"n{i}", o) for i, o in enumerate(others))
+            def __call__(self): ...
+        def _leaf(): ...
+        node = Node(_leaf)
+        for _ in range(10):
+            node = Node(*[node] * 50, lambda: 1)
+        node.back = node
+        """
+    )
+    assert len(find(made)) == 11
 
 
 def test_an_empty_cell_and_a_circle(module):
@@ -634,6 +685,8 @@ def test_a_name_need_not_exist_in_every_module_of_a_wildcard(module):
     a = module("def lookup(): ...\ndef other(): ...", "discovered_wild.a")
     b = module("def other(): ...", "discovered_wild.b")
     assert names(a, "discovered_wild.*:lookup") == ["lookup"]
+    assert names(b, "discovered_wild.*:lookup") == []
+    b.lookup = 3
     assert names(b, "discovered_wild.*:lookup") == []
     assert names(b, "discovered_wild.*", exclude=["discovered_wild.*:lookup"]) == ["other"]
 

@@ -81,7 +81,8 @@ class _Exchange:
         """While recording: this is the response the SDK will parse or turn into an error."""
         self.response = response
         if self.live is not None and not response.is_stream_consumed and not hasattr(response, "_content"):
-            self._tee = message.tee(response, self._finish_stream)
+            tee = self._tee = message.tee(response, self._finish_stream)
+            self.live.at_close(lambda: tee.ended("closed"))
 
     def _finish_stream(self, outcome: Outcome) -> None:
         assert self.live is not None
@@ -111,6 +112,7 @@ def _openai() -> Any:
 
 
 def _request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    __tracebackhide__ = True
     run = _session(client)
     if run is None:
         return wrapped(*args, **kwargs)
@@ -130,6 +132,7 @@ def _request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -
 
 
 async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, args: Any, kwargs: Any) -> Any:
+    __tracebackhide__ = True
     run = _session(client)
     if run is None:
         return await wrapped(*args, **kwargs)
@@ -165,6 +168,7 @@ def _recorded(exchange: _Exchange, value: Any) -> Any:
 
 
 def _replay(client: Any, asked: _Asked) -> Any:
+    __tracebackhide__ = True
     cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
     options = client._prepare_options(_copy(asked.options))
     exchange = _Exchange(client, client._build_request(options))
@@ -172,13 +176,18 @@ def _replay(client: Any, asked: _Asked) -> Any:
     def answer(recorded: Recorded) -> Any:
         response = _response(exchange, recorded)
         return client._process_response(
-            cast_to=cast_to, options=options, response=response, stream=asked.stream, stream_cls=asked.stream_cls
+            cast_to=cast_to,
+            options=options,
+            response=response,
+            stream=asked.stream,
+            stream_cls=asked.stream_cls,
         )
 
     return driver.call(exchange, _never, answer)
 
 
 async def _async_replay(client: Any, asked: _Asked) -> Any:
+    __tracebackhide__ = True
     cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
     options = await client._prepare_options(_copy(asked.options))
     exchange = _Exchange(client, client._build_request(options))
@@ -186,7 +195,11 @@ async def _async_replay(client: Any, asked: _Asked) -> Any:
     async def answer(recorded: Recorded) -> Any:
         response = _response(exchange, recorded)
         return await client._process_response(
-            cast_to=cast_to, options=options, response=response, stream=asked.stream, stream_cls=asked.stream_cls
+            cast_to=cast_to,
+            options=options,
+            response=response,
+            stream=asked.stream,
+            stream_cls=asked.stream_cls,
         )
 
     return await driver.acall(exchange, _never, answer)
@@ -218,14 +231,16 @@ def _response(exchange: _Exchange, recorded: Recorded) -> Any:
 def _rebuilt(exchange: _Exchange, error: Plain) -> BaseException:
     openai = _openai()
     assert isinstance(error, dict)
-    name = str(error["class"]).rpartition(":")[2]
-    kind = getattr(openai, name, None)
-    if isinstance(kind, type) and issubclass(kind, openai.APIConnectionError):
-        if issubclass(kind, openai.APITimeoutError):
-            return kind(request=exchange.request)
-        text = error["args"][0] if isinstance(error.get("args"), list) and error["args"] else "Connection error."  # type: ignore[index]
-        return kind(message=str(text), request=exchange.request)
-    return decode_exception(error)
+    kind = getattr(openai, str(error["class"]).rpartition(":")[2], None)
+    if not (isinstance(kind, type) and issubclass(kind, openai.APIConnectionError)):
+        return decode_exception(error)
+    if issubclass(kind, openai.APITimeoutError):
+        timeout: BaseException = kind(request=exchange.request)
+        return timeout
+    args = error.get("args")
+    text = str(args[0]) if isinstance(args, list) and args else "Connection error."
+    lost: BaseException = kind(message=text, request=exchange.request)
+    return lost
 
 
 def _build_request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
@@ -286,6 +301,7 @@ class OpenAIAdapter:
     module = "openai"
 
     def patches(self) -> Sequence[Patch]:
+        """The rows, from the seam outwards: requests, then what asks for keys and tokens."""
         base = "openai._base_client"
         azure = "openai.lib.azure"
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
 from stepfork.cassette.exceptions import decode_exception, encode_exception
@@ -58,7 +58,7 @@ async def aanswer(recorded: Recorded) -> Any:
 
 
 class ToolHandler:
-    """What a swapped function hands its calls to. `name` is asked at each call, for it may become ambiguous."""
+    """What a swapped function hands its calls to. `name` is asked at each call: it may become ambiguous."""
 
     def __init__(self, name: Callable[[], str], skip: str | None) -> None:
         self._name = name
@@ -66,6 +66,7 @@ class ToolHandler:
 
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
         """A sync tool was called."""
+        __tracebackhide__ = True
         if active.idle():
             return invoke(arguments)
         target = ToolCall(self._name(), arguments, self._skip)
@@ -73,17 +74,22 @@ class ToolHandler:
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
         """An async tool was called."""
+        __tracebackhide__ = True
         if active.idle():
             return await invoke(arguments)
         target = ToolCall(self._name(), arguments, self._skip)
         return await driver.acall(target, lambda: invoke(arguments), aanswer)
 
-    def gcall(self, arguments: Arguments, invoke: Callable[[Arguments], Iterator[Any]]) -> Iterator[Any]:
+    def gcall(
+        self, arguments: Arguments, invoke: Callable[[Arguments], Generator[Any, Any, Any]]
+    ) -> Generator[Any, Any, Any]:
         """A generator tool was called: recorded as refused, never replayed silently."""
         self._refuse_generator("generator")
         return invoke(arguments)
 
-    def agcall(self, arguments: Arguments, invoke: Callable[[Arguments], AsyncIterator[Any]]) -> AsyncIterator[Any]:
+    def agcall(
+        self, arguments: Arguments, invoke: Callable[[Arguments], AsyncGenerator[Any, Any]]
+    ) -> AsyncGenerator[Any, Any]:
         """The same for an async generator tool."""
         self._refuse_generator("async_generator")
         return invoke(arguments)
@@ -100,4 +106,3 @@ class ToolHandler:
                 )
             )
         run.refuse("tool", self._name(), Unsupported("result", kind))
-

