@@ -242,6 +242,7 @@ class Session:
         return self.finish(error)
 
     def __call__(self, function: F) -> F:
+        """As a decorator: each call of the function is a session of its own."""
         if not callable(function):
             raise ConfigError(f"{self._source} decorates a function, not {type(function).__name__}")
         if inspect.iscoroutinefunction(function):

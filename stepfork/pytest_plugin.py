@@ -104,8 +104,8 @@ class Plugin:
         written = run.written
         if written is not None and written.kept is not None:
             self.notes.append(
-                f"{self._short(written.kept)} stays as it was; the failed recording is "
-                f"{self._short(written.path)}; to put it in its place: stepfork adopt {self._short(written.path)}"
+                f"{self._short(written.kept)} stays as it was; the new recording failed, "
+                f"to put it in its place: stepfork adopt {self._short(written.path)}"
             )
 
     def _short(self, path: Path) -> str:
@@ -228,7 +228,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         _MODE,
         metavar="MODE",
-        help="replay (the default): answer every call from the test's cassette; record: run live and write it; "
+        help="replay (the default): answer every call from the test's cassette; record: run live and write it;"
+        " "
         "auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
     )
     group.addoption(

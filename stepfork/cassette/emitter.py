@@ -140,9 +140,10 @@ def _may_fit(value: Any, room: int, levels: int) -> bool:
     if type(value) is dict:
         if 6 * len(value) > room:
             return False
-        room -= 4 * len(value)
-        for key in value:
-            room -= len(key)
+        try:
+            room -= 4 * len(value) + sum(map(len, value))
+        except TypeError:  # a key that is no text, which the block form refuses by name
+            return False
         value = value.values()
     elif 3 * len(value) > room:
         return False

@@ -25,7 +25,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_TEXT: Final = re.compile("[\\\\\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:(\\)|u(d[89a-f][0-9a-f]{2})|)")
 _PLAIN_START: Final = re.compile(r"[A-Za-z_/($\\^;\xa1-\U0010ffff]|<(?!<)")
-_NOT_IN_FLOW: Final = re.compile(r"[,\[\]{}:]")
+_NOT_IN_FLOW: Final = re.compile(r"[,\[\]{}:?]")
 _LINE_WITH_TEXT: Final = re.compile(r"\n(?!\n|\Z)")
 _WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 
@@ -36,7 +36,7 @@ _FLOAT: Final = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?")
 # what YAML 1.1 or 1.2 reads as a number, a date, a merge key or the like, in any of its spellings
 _NOT_TEXT: Final = re.compile(
     r"""  ~ | = | <<
-        | [-+]? [0-9][0-9_]* (?: \.[0-9_]* )? (?: [eE][-+]?[0-9]+ )?
+        | [-+]? [0-9_]+ (?: \.[0-9_]* )? (?: [eE][-+]?[0-9]+ )?
         | [-+]? \.[0-9_]+ (?: [eE][-+]?[0-9]+ )?
         | [-+]? 0 (?: b[01_]+ | o[0-7_]+ | x[0-9a-fA-F_]+ )
         | [-+]? [0-9][0-9_]* (?: :[0-5]?[0-9] )+ (?: \.[0-9_]* )?

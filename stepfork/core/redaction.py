@@ -19,7 +19,7 @@ from urllib.parse import quote, quote_plus
 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
-from stepfork.core.secret_shapes import COOKIES, Names, basic_password, find, is_word, normalise
+from stepfork.core.secret_shapes import COOKIES, LONGEST_NAME, Names, basic_password, find, is_word, normalise
 from stepfork.errors import ConfigError
 
 PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
@@ -32,6 +32,7 @@ _COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
 _OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "uuid", "complex"})
 """Tags whose text would not be read back with a placeholder in it."""
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
+_ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 _BYTES: Final = frozenset({"bytes", "bytearray"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 _JSONISH: Final = re.compile(r"\s*[\[{]")
@@ -72,8 +73,10 @@ class Rules:
             _texts("redact_keys", keys), _texts("redact_patterns", patterns), _texts("redact_allow", allow)
         )
         for key in rules.keys:
-            if not normalise(key):
-                raise ConfigError(f"redact_keys: {key!r} is no name of a key")
+            if not normalise(key) or len(key) > LONGEST_NAME:
+                raise ConfigError(
+                    f"redact_keys: {key!r} is no name of a key, or over {LONGEST_NAME} characters"
+                )
         for setting, expressions in (("redact_patterns", rules.patterns), ("redact_allow", rules.allow)):
             for expression in expressions:
                 try:
@@ -356,8 +359,8 @@ class Redactor:
         name, old = pair
         if not isinstance(name, str):
             return self._walk(pair, keys, path)
-        new = self._item(self._names.label(name) if keys else "", old, keys, (path, name))
         shown = self._text(name, False, path) if self._is_odd(name) else name
+        new = self._item(self._names.label(name) if keys else "", old, keys, (path, shown))
         return pair if new is old and shown is name else [shown, new]
 
     def _bytes(self, value: Tagged, label: str, keys: bool, path: _Path) -> Tagged:
@@ -366,17 +369,16 @@ class Redactor:
             raw = base64.b64decode(str(value.value), validate=True)
         except (binascii.Error, ValueError):
             return value
-        try:
-            codec, text = "utf-8", raw.decode()
-            new = self._keyed(label, text, path) if label and text else self._text(text, keys, path)
-        except UnicodeDecodeError:
-            codec, text = "latin-1", raw.decode("latin-1")
-            new = (
-                self._placeholder(label, text, path)
-                if label
-                else self._replace(text, self._known(text), path)
-            )
-        return value if new == text else Tagged(value.tag, base64.b64encode(new.encode(codec)).decode())
+        text = raw.decode("utf-8", "surrogateescape")
+        if label and text:
+            new = self._keyed(label, text, path)
+        elif _ESCAPED_BYTE.search(text):
+            new = self._replace(text, self._known(text), path)
+        else:
+            new = self._text(text, keys, path)
+        if new == text:
+            return value
+        return Tagged(value.tag, base64.b64encode(new.encode("utf-8", "surrogateescape")).decode())
 
     # ------------------------------------------------------------------------------------- texts
 

@@ -41,7 +41,7 @@ _WORDS: Final = frozenset(_BY_LETTERS) | _words(
     "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
 )
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_LONGEST_NAME: Final = 64
+LONGEST_NAME: Final = 64
 COOKIES: Final = frozenset({"cookie", "cookies", "set_cookie"})
 
 
@@ -87,7 +87,7 @@ class Names:
         """The normalised name of a key that holds a secret; "" for any other key."""
         label = self._labels.get(key)
         if label is None:
-            name = normalise(key) if len(key) <= _LONGEST_NAME else ""
+            name = normalise(key) if len(key) <= LONGEST_NAME else ""
             secret = name not in self.allowed and (name in self.extra or _holds_secret(key, name))
             if len(self._labels) > 10_000:
                 self._labels.clear()
@@ -152,7 +152,7 @@ _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
 
 def is_word(value: str) -> bool:
     """Whether a value is a word that stands under secret keys but is no secret: ``required``, ``api-key``."""
-    return len(value) <= _LONGEST_NAME and re.sub(r"[\W_]", "", value).lower() in _WORDS
+    return len(value) <= LONGEST_NAME and re.sub(r"[\W_]", "", value).lower() in _WORDS
 
 
 def is_reference(value: str) -> bool:
@@ -327,7 +327,7 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
             if separator is None:
                 continue
             named = True
-            head = text[max(0, end - _LONGEST_NAME) : end]
+            head = text[max(0, end - LONGEST_NAME) : end]
             key = head[len(head.rstrip(_IN_NAME)) :]
             label = names.label(key)
             if label in COOKIES:

@@ -208,13 +208,14 @@ class _Search:
         return self._known[id(value)][1]
 
     def behind_all(self, values: Iterable[Any]) -> list[_Behind]:
-        return [each for value in values for each in self.behind(value)]
+        return list(dict.fromkeys(each for value in values for each in self.behind(value)))
 
     def _function(self, function: FunctionType) -> list[_Behind]:
-        inner = self.behind(function.__dict__.get("__wrapped__"))
+        wrapped = function.__dict__.get("__wrapped__")
+        inner = self.behind(wrapped)
         overloads = function.__dict__.get("registry")
         if type(overloads) is MappingProxyType:  # functools.singledispatch
-            inner = inner + self.behind_all(overloads.values())
+            inner = self.behind_all([wrapped, *overloads.values()])
         if inner:
             return inner
         # A wrapper made without functools.wraps: from elsewhere, or saying nothing about its parameters.

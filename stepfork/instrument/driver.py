@@ -51,7 +51,7 @@ class Live:
                 self.end(outcome)
 
     def raised(self, error: BaseException) -> None:
-        """The call raised. What ends the whole run (KeyboardInterrupt, SystemExit) is no outcome of a call."""
+        """The call raised. What ends the whole run (KeyboardInterrupt, SystemExit) is no outcome."""
         if isinstance(error, asyncio.CancelledError):
             self.end({"cancelled": True})
         elif isinstance(error, Exception):

@@ -1,0 +1,212 @@
+"""A recorded run as a pytest test on the public API alone. Pure: a plan -> source; reads and imports nothing.
+
+What was recorded is data here and never code: it goes into literals, and into comments only as printable
+text. The entrypoint is imported under another name inside the test, so that pytest collects nothing of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import keyword
+import re
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final, Literal, TypeAlias
+
+from stepfork.core.model import Plain
+from stepfork.report.python_source import Group, Item, Source, Text, layout, marked_if_long, quoted, source_of
+
+_SEPARATORS: Final = re.compile(r"[\s_.:/-]+")
+_LONGEST: Final = 60  # characters of a test's name
+Ending: TypeAlias = Literal["completed", "failed", "partial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the outcome should be; `exact` where nothing else may be there."""
+
+    value: Plain
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a test is made of; secrets are replaced already.
+
+    Attributes:
+        name: the recording's name.
+        cassette: where it lies from the test's folder.
+        module, function: the entrypoint.
+        is_async: whether calling it gives a coroutine.
+        args: what it is called with: names to values, or values in order.
+        ending: how the recorded run ended.
+        error: what it raised, as text.
+        expectation: what to assert of the outcome; None for nothing.
+        sys_path: the folder of the entrypoint's top module from the test's folder, if it is not installed.
+        exclude: functions to be left out of the recorded tool patterns.
+    """
+
+    name: str
+    cassette: PurePosixPath
+    module: str
+    function: str
+    is_async: bool = False
+    args: Plain = None
+    ending: Ending = "completed"
+    error: str = ""
+    expectation: Expectation | None = None
+    sys_path: PurePosixPath | None = None
+    exclude: Sequence[str] = ()
+
+
+def source_of_test(plan: Plan) -> str:
+    r'''The source of the test.
+
+    >>> print(source_of_test(Plan("outage", PurePosixPath("outage.yaml"), "agent", "run")), end="")
+    """Replays the recorded run 'outage'; written by `stepfork export`."""
+    <BLANKLINE>
+    from pathlib import Path
+    <BLANKLINE>
+    import stepfork
+    <BLANKLINE>
+    CASSETTE = Path(__file__).parent / "outage.yaml"
+    <BLANKLINE>
+    <BLANKLINE>
+    def test_outage() -> None:
+        with stepfork.replay(CASSETTE):
+            from agent import run as entrypoint
+    <BLANKLINE>
+            entrypoint()
+    '''
+    imports: set[str] = {"from pathlib import Path"}
+    body = _body(plan, imports)
+    if plan.is_async:
+        imports.add("import asyncio")
+    if plan.sys_path is not None:
+        imports.add("import sys")
+    lines = [_docstring(plan), "", *sorted(imports, key=_import_order), "", "import stepfork", ""]
+    lines += layout(_below_here(plan.cassette), indent=0, before="CASSETTE = ")
+    if plan.sys_path is not None:
+        lines += layout(_on_path(plan.sys_path), indent=0)
+    lines += ["", "", f"def {function_name(plan.name)}() -> None:", *body]
+    source = "\n".join(map(marked_if_long, lines)) + "\n"
+    ast.parse(source)
+    return source
+
+
+def _import_order(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
+
+
+def _docstring(plan: Plan) -> str:
+    what = f"Replays the recorded run {_comment(plan.name, 30)!r}; written by `stepfork export`."
+    return f'"""{what}"""'.replace("\\", "/")
+
+
+def _body(plan: Plan, imports: set[str]) -> list[str]:
+    failed = plan.ending != "completed"
+    expected = plan.expectation
+    lines = [f"    # {line}" for line in _remark(plan)]
+    options = [Item("CASSETTE")]
+    if failed:
+        options.append(Item(Text("stop"), "past_failure="))
+    if plan.exclude:
+        names = tuple(Item(Text(name)) for name in plan.exclude)
+        options.append(Item(Group("[", names, "]"), "exclude="))
+    holds_run = failed and expected is not None
+    session = Group("stepfork.replay(", tuple(options), ")")
+    lines += layout(session, indent=4, before="with ", after=" as run:" if holds_run else ":")
+    lines += _import(plan)
+    call: Source = Group("entrypoint(", _arguments(plan.args, imports), ")")
+    if plan.is_async:
+        call = Group("asyncio.run(", (Item(call),), ")")
+    lines += ["", *layout(call, indent=8, before="" if expected is None else "outcome = ")]
+    if expected is not None:
+        items = [Item("outcome"), Item(source_of(expected.value, imports))]
+        items += [Item("True", "exact=")] if expected.exact else []
+        check = Group("stepfork.expect(", tuple(items), ")")
+        if holds_run:
+            lines.append("    if not run.went_past:")
+        lines += layout(check, indent=8 if holds_run else 4)
+    return lines
+
+
+def _remark(plan: Plan) -> list[str]:
+    """What a reader should know about the recorded run, as comment lines."""
+    if plan.ending == "completed":
+        return []
+    if plan.ending == "partial":
+        what = "The recording was cut off."
+    else:
+        what = f"When it was recorded, this raised {_comment(plan.error, 200) or 'an error'}."
+    return textwrap.wrap(
+        f"{what} The test passes once it does not, also if the run then goes on past the recording.",
+        78,
+        break_long_words=True,
+    )
+
+
+def _import(plan: Plan) -> list[str]:
+    line = f"        from {plan.module} import {plan.function} as entrypoint"
+    if len(line) <= 88:
+        return [line]
+    start = f"        from {plan.module} import ("
+    return [start, f"            {plan.function} as entrypoint,", "        )"]
+
+
+def _arguments(args: Plain, imports: set[str]) -> tuple[Item, ...]:
+    if isinstance(args, list):
+        return tuple(Item(source_of(value, imports)) for value in args)
+    if not isinstance(args, dict):
+        return ()
+    named = {key: value for key, value in args.items() if _is_name(key)}
+    items = [Item(source_of(value, imports), f"{key}=") for key, value in named.items()]
+    others: dict[str, Plain] = {key: value for key, value in args.items() if key not in named}
+    if others:
+        items.append(Item(source_of(others, imports), "**"))
+    return tuple(items)
+
+
+def _is_name(key: str) -> bool:
+    # Python reads identifiers in their NFKC form
+    return key.isidentifier() and not keyword.iskeyword(key) and unicodedata.normalize("NFKC", key) == key
+
+
+def _below_here(path: PurePosixPath) -> Source:
+    one = f"Path(__file__).parent / {quoted(str(path))}"
+    if len(one) <= 75:
+        return one
+    parts = tuple(Item(Text(part)) for part in path.parts)
+    return Group("Path(__file__).parent.joinpath(", parts, ")")
+
+
+def _on_path(folder: PurePosixPath) -> Source:
+    here = "Path(__file__).parent"
+    place = here if str(folder) == "." else f"{here} / {quoted(str(folder))}"
+    return Group("sys.path.append(", (Item(f"str({place})"),), ")")
+
+
+def _comment(text: str, longest: int) -> str:
+    """Recorded text as something that can stand in a comment or docstring: one line, printable, no quotes."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(line.replace('"', "'").replace("\\", "/").split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def function_name(name: str) -> str:
+    """The name of the test function: an identifier in ASCII, with a suffix where mending lost something.
+
+    >>> function_name("incident-triage"), function_name("1 bad/é class")
+    ('test_incident_triage', 'test_1_bad_e_class_90ba8ec8')
+    """
+    plain = unicodedata.normalize("NFKD", _SEPARATORS.sub("_", name.strip()))
+    safe = re.sub(r"[^A-Za-z0-9_]+", "_", re.sub(r"[\u0300-\u036f]", "", plain)).strip("_")
+    words = safe.removeprefix("test_")
+    if _SEPARATORS.sub("_", name.strip()).strip("_") != safe or len(words) > _LONGEST or not words:
+        suffix = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        words = f"{words[: _LONGEST - 9].strip('_')}_{suffix}".strip("_")
+    return f"test_{words}"

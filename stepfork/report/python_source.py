@@ -1,0 +1,279 @@
+"""Plain values as Python source laid out the way formatters lay it out. Pure; knows no test and no file.
+
+What does not fit on a line stands one item a line with a trailing comma, which formatters keep.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from stepfork.cassette.values import decode
+from stepfork.core.model import Plain, Tagged
+
+WIDTH: Final = 88
+"""Columns of a line, as formatters have it where nobody says otherwise."""
+_INDENT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Items between brackets. `loose` says that a single item keeps its comma on one line (a tuple)."""
+
+    opening: str
+    items: tuple[Item, ...]
+    closing: str
+    loose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text literal, which may be split over several lines."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a group with what stands before it: ``key: `` or ``name=``."""
+
+    content: Source
+    before: str = ""
+
+
+Source: TypeAlias = str | Text | Group
+
+
+def source_of(value: Plain, imports: set[str]) -> Source:
+    """The expression that gives the Python value of a plain one; adds the modules it needs to `imports`.
+
+    >>> flat(source_of({"a": [1, None], "t": Tagged("tuple", ["x"])}, set()))
+    '{"a": [1, None], "t": ("x",)}'
+    """
+    if isinstance(value, str):
+        return Text(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, dict):
+        pairs = tuple(Item(source_of(item, imports), f"{quoted(key)}: ") for key, item in value.items())
+        return Group("{", pairs, "}")
+    if isinstance(value, list):
+        return Group("[", _items(value, imports), "]")
+    if isinstance(value, Tagged):
+        return _tagged(value, imports)
+    return repr(value)
+
+
+def _float(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value!r}")'
+
+
+def _items(values: Sequence[Plain], imports: set[str]) -> tuple[Item, ...]:
+    return tuple(Item(source_of(item, imports)) for item in values)
+
+
+def _tagged(value: Tagged, imports: set[str]) -> Source:
+    tag, content = value.tag, value.value
+    if tag == "tuple" and isinstance(content, list):
+        return Group("(", _items(content, imports), ")", loose=True)
+    if tag in ("set", "frozenset") and isinstance(content, list):
+        inner: Source = Group("{", _items(content, imports), "}") if content else "set()"
+        if tag == "set":
+            return inner
+        return Group("frozenset(", (Item(inner),) if content else (), ")")
+    if tag == "map" and isinstance(content, list):
+        return _mapping(content, imports)
+    return _object(decode(value), imports)
+
+
+def _mapping(pairs: list[Any], imports: set[str]) -> Source:
+    """A mapping whose keys are not all texts."""
+    items = []
+    for key, item in pairs:
+        items.append(Item(source_of(item, imports), f"{flat(source_of(key, imports))}: "))
+    return Group("{", tuple(items), "}")
+
+
+def _object(value: Any, imports: set[str]) -> Source:
+    if isinstance(value, bytes):
+        return _quote_bytes(value)
+    if isinstance(value, bytearray):
+        return Group("bytearray(", (Item(_quote_bytes(bytes(value))),) if value else (), ")")
+    if isinstance(value, complex):
+        return _call("complex", [_float(value.real), _float(value.imag)])
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time | datetime.timedelta):
+        return _moment(value, imports)
+    name = type(value).__name__
+    if isinstance(value, PurePath):
+        name = "Path" if name in ("PosixPath", "WindowsPath") else name
+        imports.add(f"from pathlib import {name}")
+    else:
+        imports.add("from uuid import UUID" if isinstance(value, UUID) else "from decimal import Decimal")
+    return Group(f"{name}(", (Item(Text(str(value))),), ")")
+
+
+def _moment(value: Any, imports: set[str]) -> Source:
+    imports.add("import datetime")
+    kind = f"datetime.{type(value).__name__}"
+    if isinstance(value, datetime.timedelta):
+        named = {"days": value.days, "seconds": value.seconds, "microseconds": value.microseconds}
+        return _call(kind, [f"{name}={number}" for name, number in named.items() if number])
+    fields: list[int] = []
+    if isinstance(value, datetime.date):
+        fields += [value.year, value.month, value.day]
+    items = []
+    if isinstance(value, datetime.datetime | datetime.time):
+        fields += [value.hour, value.minute, value.second, value.microsecond]
+        if value.tzinfo is not None:
+            items.append(Item(_zone(value.tzinfo, imports), "tzinfo="))
+        if value.fold:
+            items.append(Item("1", "fold="))
+    return Group(f"{kind}(", (*(Item(str(field)) for field in fields), *items), ")")
+
+
+def _zone(zone: datetime.tzinfo, imports: set[str]) -> Source:
+    if zone is datetime.UTC:
+        return "datetime.UTC"
+    if isinstance(zone, ZoneInfo):
+        imports.add("from zoneinfo import ZoneInfo")
+        return Group("ZoneInfo(", (Item(Text(zone.key)),), ")")
+    return Group("datetime.timezone(", (Item(_moment(zone.utcoffset(None), imports)),), ")")
+
+
+def _call(name: str, arguments: Sequence[str]) -> Group:
+    return Group(f"{name}(", tuple(Item(argument) for argument in arguments), ")")
+
+
+# -- texts ------------------------------------------------------------------------------------------
+
+
+def quoted(text: str) -> str:
+    r"""A text as a literal, in the quotes that need fewer escapes; what cannot be printed is escaped.
+
+    >>> print(quoted('say "hi"'), quoted("a\n\x1b\ud83d"))
+    'say "hi"' "a\n\x1b\ud83d"
+    """
+    mark = "'" if text.count('"') > text.count("'") else '"'
+    body = "".join(_escaped(character, mark) for character in text)
+    return mark + body + mark
+
+
+def _escaped(character: str, mark: str) -> str:
+    if character in (mark, "\\"):
+        return "\\" + character
+    return character if character.isprintable() else repr(character)[1:-1]
+
+
+def _quote_bytes(value: bytes) -> str:
+    text = value.decode("latin-1")
+    mark = "'" if text.count('"') > text.count("'") else '"'
+    body = "".join(
+        _escaped(character, mark) if ord(character) < 0x7F else f"\\x{ord(character):02x}"
+        for character in text
+    )
+    return f"b{mark}{body}{mark}"
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes on a line.
+
+    >>> columns("ab"), columns("名")
+    (2, 2)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(character) for character in text)
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 0 if unicodedata.category(character) in ("Mn", "Me") else 1
+
+
+# -- layout -----------------------------------------------------------------------------------------
+
+
+def flat(source: Source) -> str:
+    """The expression on one line."""
+    if isinstance(source, str):
+        return source
+    if isinstance(source, Text):
+        return quoted(source.value)
+    inner = ", ".join(item.before + flat(item.content) for item in source.items)
+    comma = "," if source.loose and len(source.items) == 1 else ""
+    return f"{source.opening}{inner}{comma}{source.closing}"
+
+
+def layout(source: Source, *, indent: int, before: str = "", after: str = "") -> list[str]:
+    """The expression as lines, the first one after `before`, the last one before `after`.
+
+    >>> layout(source_of({"a": 1}, set()), indent=4, before="x = ")
+    ['    x = {"a": 1}']
+    """
+    margin = " " * indent
+    line = f"{margin}{before}{flat(source)}{after}"
+    if isinstance(source, str) or columns(line) <= WIDTH:
+        return [line]
+    if isinstance(source, Text):
+        pieces = _pieces(source.value, WIDTH - indent - _INDENT)
+        if len(pieces) == 1:
+            return [line]
+        inner = [f"{margin}{' ' * _INDENT}{quoted(piece)}" for piece in pieces]
+        return [f"{margin}{before}(", *inner, f"{margin}){after}"]
+    if not source.items:
+        return [line]
+    lines = [f"{margin}{before}{source.opening}"]
+    for item in source.items:
+        lines += layout(item.content, indent=indent + _INDENT, before=item.before, after=",")
+    return [*lines, f"{margin}{source.closing}{after}"]
+
+
+def _pieces(text: str, room: int) -> list[str]:
+    """A long text cut after its line ends, and where it must be after a blank, so that each part fits."""
+    room = max(room, 40)
+    pieces = []
+    for line in text.splitlines(keepends=True):
+        while columns(quoted(line)) > room:
+            cut = _fitting(line, room)
+            blank = line.rfind(" ", 0, cut) + 1
+            cut = blank if blank > cut // 2 else cut
+            pieces.append(line[:cut])
+            line = line[cut:]
+        if line:
+            pieces.append(line)
+    return _joined(pieces, room)
+
+
+def _fitting(line: str, room: int) -> int:
+    low, high = 1, min(len(line), room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if columns(quoted(line[:middle])) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _joined(pieces: list[str], room: int) -> list[str]:
+    """Empty lines stay with the line before them."""
+    joined: list[str] = []
+    for piece in pieces:
+        if joined and not piece.strip("\n") and columns(quoted(joined[-1] + piece)) <= room:
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+def marked_if_long(line: str) -> str:
+    """A line that cannot be made shorter, marked so that linters let it be."""
+    return line if columns(line) <= WIDTH else f"{line}  # noqa: E501"

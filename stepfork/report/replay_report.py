@@ -1,0 +1,229 @@
+"""What a replay came to: the dependencies, the outcome, the verdict. Pure: objects in, a report out.
+
+Knows what was recorded and what happened now; runs nothing and reads no file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from stepfork.cassette.schema import End
+from stepfork.cassette.values import BadValue, Unsupported, decode, encode
+from stepfork.core.matching import ABSENT, match
+from stepfork.core.model import Incoming, Plain
+from stepfork.core.redaction import Redactor, Renaming
+from stepfork.core.wording import spell, spell_pair
+from stepfork.errors import ReplayMismatchError
+from stepfork.report.as_json import json_value
+from stepfork.report.text import error_text
+from stepfork.session.expectation import expect
+from stepfork.session.recorder import end_of
+from stepfork.session.run import Counts
+
+Verdict: TypeAlias = Literal["PASSED", "REPRODUCED", "DIFFERS"]
+_LEAF: Final = 200  # characters of a value in the report
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What a run came to.
+
+    Attributes:
+        output: what it returned, if `returned`.
+        error: what it raised, if it did; a `ReplayMismatchError` is kept apart as `mismatch`.
+        went_past: whether it went on past a recorded failure and was stopped there.
+        counts: the session's counts.
+        missing: how many recorded calls it should have made and did not.
+    """
+
+    counts: Counts
+    returned: bool = False
+    output: Any = None
+    error: BaseException | None = None
+    mismatch: ReplayMismatchError | None = None
+    went_past: bool = False
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict and what led to it; `fault` says in words what differs, "" if nothing does."""
+
+    verdict: Verdict
+    outcome: str
+    fault: str
+    happened: Happened
+    output: Plain
+    error: dict[str, Plain] | None
+
+
+def judge(
+    happened: Happened,
+    recorded: End | None,
+    expected: Any,
+    *,
+    has_expectation: bool,
+    past_failure: str,
+    redactor: Redactor,
+) -> Report:
+    """Compares what happened with the expectation, else with what was recorded (`recorded`: the end)."""
+    output, unsupported = _plain(happened, redactor)
+    error = None
+    if happened.error is not None:
+        error = end_of(happened.error, None, False, redactor, True).error
+
+    def report(verdict: Verdict, outcome: str, fault: str = "") -> Report:
+        return Report(verdict, outcome, fault, happened, output, error)
+
+    if happened.mismatch is not None:
+        return report("DIFFERS", "the run did not get to its end", str(happened.mismatch))
+    failed = recorded is None or recorded.status == "failed"
+    if happened.went_past:
+        return report("PASSED", "went on past the recorded failure and was stopped there")
+    if error is not None:
+        return report(*_judge_error(error, recorded, has_expectation, happened.missing))
+    if has_expectation:
+        fault = _expectation_fault(happened, expected)
+        outcome = "differs from the expectation" if fault else "equals the expectation"
+        return report("DIFFERS" if fault else "PASSED", outcome, fault)
+    if failed and recorded is not None and recorded.error is not None:
+        was = error_text(recorded.error)
+        if past_failure == "stop":
+            return report("PASSED", f"no longer raises {was}")
+        fault = f"the recorded run raised {was}, and this one did not raise"
+        return report("DIFFERS", "the recorded failure did not come back", fault)
+    if recorded is None or not recorded.has_output:
+        return report("PASSED", "none was recorded, so there is nothing to compare")
+    if unsupported:
+        return report("DIFFERS", "cannot be compared", unsupported)
+    fault = _difference(recorded.output, output) if happened.returned else "the run ended without an output"
+    outcome = "differs from the recorded output" if fault else "equals the recorded output"
+    return report("DIFFERS" if fault else "PASSED", outcome, fault)
+
+
+def _plain(happened: Happened, redactor: Redactor) -> tuple[Plain, str]:
+    if not happened.returned:
+        return None, ""
+    try:
+        return redactor.redact(encode(happened.output, "output")), ""
+    except Unsupported as problem:
+        return None, f"the output cannot be compared: {problem.path} is of type {problem.type}"
+
+
+def _judge_error(
+    error: dict[str, Plain], recorded: End | None, has_expectation: bool, missing: int
+) -> tuple[Verdict, str, str]:
+    now = error_text(error)
+    if has_expectation:
+        return "DIFFERS", "the run raised", f"the run raised {now}, so it had no output to expect anything of"
+    was = None if recorded is None else recorded.error
+    if was is None:
+        return "DIFFERS", "the run raised", f"the run raised {now}, and the recorded one did not"
+    if not _alike(was, error):
+        return "DIFFERS", "another failure", f"the recorded run raised {error_text(was)}, and this one {now}"
+    if missing:
+        fault = f"the recorded failure came back, but {missing} recorded call(s) were not made before it"
+        return "DIFFERS", "the recorded failure came back earlier", fault
+    return "REPRODUCED", f"the recorded failure came back: {now}", ""
+
+
+def _alike(recorded: dict[str, Plain], now: dict[str, Plain]) -> bool:
+    """Whether two exceptions are of one class and say the same, secrets apart."""
+    if recorded.get("class") != now.get("class"):
+        return False
+    return _difference(recorded.get("args", []), now.get("args", [])) == ""
+
+
+def _expectation_fault(happened: Happened, expected: Any) -> str:
+    if not happened.returned:
+        return "the run ended without an output"
+    try:
+        expect(happened.output, expected)
+    except AssertionError as fault:
+        return str(fault)
+    return ""
+
+
+def _difference(recorded: Plain, now: Plain) -> str:
+    mismatch = match(Incoming("tool", "", recorded), Incoming("tool", "", now), Renaming().unify)
+    if mismatch is None:
+        return ""
+    old, new = spell_pair(mismatch.expected, mismatch.actual, _LEAF)
+    place = f" at {mismatch.path!r}" if mismatch.path else ""
+    if mismatch.order_only:
+        return f"behavior mismatch{place}: the items are the same but their order differs"
+    return f"behavior mismatch{place}: expected {old}, got {new}"
+
+
+# -- the report as text and as JSON -----------------------------------------------------------------
+
+
+def report_text(report: Report, cassette: str, entrypoint: str) -> str:
+    """The report for people."""
+    happened, counts = report.happened, report.happened.counts
+    bodies = "body" if counts.tool_bodies_executed == 1 else "bodies"
+    if happened.mismatch is not None:
+        dependencies = "MISMATCH"
+    elif happened.missing:
+        dependencies = f"{happened.missing} recorded call(s) not made"
+    else:
+        dependencies = "matched"
+    rows = [
+        (
+            "calls",
+            f"{counts.recorded} recorded, {counts.substituted} substituted, {counts.live} live; "
+            f"{counts.tool_bodies_executed} tool {bodies} executed",
+        ),
+        ("dependencies", dependencies),
+        ("outcome", report.outcome),
+    ]
+    if happened.returned and report.verdict == "DIFFERS":
+        rows.append(("output", _cut(spell(report.output))))
+    rows.append(("verdict", report.verdict))
+    return "\n".join([f"replayed {entrypoint} from {cassette}", *(f"  {k:<13} {v}" for k, v in rows)])
+
+
+def report_json(report: Report, cassette: str, entrypoint: str, recorded: End | None) -> dict[str, Any]:
+    """The report for programs."""
+    happened, counts, mismatch = report.happened, report.happened.counts, report.happened.mismatch
+    return {
+        "cassette": cassette,
+        "entrypoint": entrypoint,
+        "status": "partial" if recorded is None else recorded.status,
+        "recorded": counts.recorded,
+        "substituted": counts.substituted,
+        "live": counts.live,
+        "tool_bodies_executed": counts.tool_bodies_executed,
+        "dependencies_matched": mismatch is None and not happened.missing,
+        "went_past": happened.went_past,
+        "outcome": report.outcome,
+        "output": json_value(report.output),
+        "error": None if report.error is None else json_value(report.error),
+        "fault": report.fault or None,
+        "mismatch": None if mismatch is None else mismatch_json(mismatch),
+        "verdict": report.verdict,
+    }
+
+
+def mismatch_json(mismatch: ReplayMismatchError) -> dict[str, Any]:
+    """The attributes of a mismatch and its whole text."""
+    return {
+        "message": str(mismatch),
+        "index": mismatch.index,
+        "kind": mismatch.kind,
+        "path": mismatch.path,
+        "expected": _leaf(mismatch.expected),
+        "actual": _leaf(mismatch.actual),
+    }
+
+
+def _leaf(value: Any) -> Any:
+    try:
+        return json_value(encode(value))
+    except Unsupported:
+        return repr(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LEAF else text[: _LEAF - 1] + "…"
