@@ -292,11 +292,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Learns the names of the tests."""
+    """Learns the names of the tests that run."""
     item.config.stash[_STASH].collected(item)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
+    """Learns the names of the tests beside them, so that a cassette's name depends on no selection."""
+    made = yield
+    for item in made if isinstance(made, list) else [made]:
+        if isinstance(item, pytest.Item):
+            collector.config.stash[_STASH].collected(item)
+    return made
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Makes the test's session, which opens with the first call. Fixtures have sessions of their own."""
     plugin = item.config.stash[_STASH]
@@ -305,7 +315,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         session = plugin.session_of(item)
         item.stash[_RUN] = session.__enter__()
     except ConfigError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     item.stash[_SESSION] = session
     return (yield)
 
@@ -324,7 +334,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return result
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Ends the session of a test whose body never ran."""
     if _SESSION in item.stash:

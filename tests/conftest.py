@@ -46,8 +46,7 @@ def make_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
         importlib.invalidate_caches()
         if load:
             return importlib.import_module(name)
-        module = ModuleType(name)
-        return module
+        return ModuleType(name)
 
     yield make
     for name in made:

@@ -1,1 +1,1 @@
-"""Lets the tests below import the agent: pytest puts the folder of a conftest.py on the path."""
+"""Lets the tests import `model_server`: pytest puts the folder of a conftest.py on the path."""

@@ -30,7 +30,7 @@ import stepfork
 
 RECORDING = "cassettes/incident_triage.yaml"
 TEST = "tests/test_incident_triage.py"
-SHOWN_LINES = 12
+SHOWN_LINES, SHOWN_WIDTH = 20, 140
 
 
 class DemoError(Exception):
@@ -126,9 +126,11 @@ def show(
     """Run a command, print it and what it said, and insist on how it ended."""
     print("$", " ".join(f"'{word}'" if " " in word else word for word in command), flush=True)
     ended = run(command, folder, **variables)
-    said = (ended.stdout + ended.stderr).strip().splitlines()
+    # pytest reports on stdout; its stderr holds other plugins' warnings, of interest only if it broke.
+    quiet = command[0] == "pytest" and ended.returncode <= 1
+    said = (ended.stdout if quiet else ended.stdout + ended.stderr).strip().splitlines()
     for line in said if len(said) <= SHOWN_LINES else ["...", *said[-SHOWN_LINES:]]:
-        print("  " + line)
+        print("  " + (line if len(line) <= SHOWN_WIDTH else line[: SHOWN_WIDTH - 1] + "…"))
     if exit_code is not None and ended.returncode != exit_code:
         raise DemoError(f"`{command[0]}` ended with {ended.returncode} where {exit_code} was due")
     if must_say not in ended.stdout:

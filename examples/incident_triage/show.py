@@ -8,7 +8,6 @@ its own and in a fresh process. Everything printed is what those processes answe
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,15 +18,6 @@ from workspace import CASSETTE, EXAMPLE, copy_agent, install_buggy_policy, run
 import stepfork
 
 TEST = Path("tests") / "test_incident_triage.py"
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What `stepfork replay` said about one version of the agent."""
-
-    exit_code: int
-    report: dict[str, Any]
-    fault: str  # the first line on stderr
 
 
 def copy_checkout(folder: Path) -> Path:
@@ -42,11 +32,14 @@ def copy_checkout(folder: Path) -> Path:
     return agent
 
 
-def replay(agent: Path) -> Replayed:
+def replay(agent: Path) -> dict[str, Any]:
+    """Return what `stepfork replay` reports about this version of the agent."""
     cassette = f"../../cassettes/{CASSETTE.name}"
     ended = run(["stepfork", "replay", cassette, "--expect-output", "expected.json", "--json"], agent)
-    fault = next(iter(ended.stderr.splitlines()), "")
-    return Replayed(ended.returncode, json.loads(ended.stdout), fault)
+    if ended.returncode > 1:
+        raise RuntimeError(f"stepfork replay ended with {ended.returncode}:\n{ended.stderr}")
+    report: dict[str, Any] = json.loads(ended.stdout)
+    return report
 
 
 def run_regression_test(agent: Path) -> str:
@@ -68,7 +61,7 @@ def recorded_model_severity() -> str:
 
 
 def column(agent: Path) -> dict[str, str]:
-    replayed = replay(agent).report
+    replayed = replay(agent)
     counts = ("recorded", "substituted", "tool_bodies_executed", "live")
     return {
         "recorded model decision": recorded_model_severity(),
@@ -84,8 +77,10 @@ def column(agent: Path) -> dict[str, str]:
 def verdict(variant: str, agent: Path) -> str:
     """Change the agent, replay it, and say what became of it."""
     apply_variant(variant, agent / "incident_triage")
-    replayed = replay(agent)
-    return "passes" if replayed.exit_code == 0 else f"refused: {replayed.fault}"
+    report = replay(agent)
+    if report["mismatch"]:
+        return "refused: " + report["mismatch"]["message"].splitlines()[0]
+    return "passes" if report["verdict"] == "PASSED" else f"differs: {report['fault']}"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A copy of the agent in a folder of its own, and commands run there the way a user runs them."""
+"""A copy of the agent in a folder of its own, and commands run there as a user runs them."""
 
 import os
 import shutil
@@ -12,11 +12,10 @@ TOOLS = "incident_triage.tools"
 
 
 def copy_agent(folder: Path) -> None:
-    """Copy what a team would have in its repository: the agent, its conftest, the expected outcome."""
+    """Copy what a team would have in its repository: the agent and the expected outcome."""
     shutil.copytree(
         EXAMPLE / "incident_triage", folder / "incident_triage", ignore=shutil.ignore_patterns("__pycache__")
     )
-    shutil.copy(EXAMPLE / "conftest.py", folder)
     shutil.copy(EXAMPLE / "expected.json", folder)
 
 

@@ -64,21 +64,22 @@ def _mapping(mapping: dict[str, Any], line: str, lead: str, out: list[str], dept
     if depth > MAX_DEPTH:
         raise ValueError(f"the value is nested deeper than {MAX_DEPTH} levels")
     inner = line + "  "
+    append = out.append
     for key, value in mapping.items():
         if type(key) is not str:
             key = _key(key)
         head = _short_head(key) if len(key) < 65 else _long_head(key, line)
         kind = type(value)
         if kind is str:
-            if len(value) < 65:
-                text = _short_inline(value) if "\n" not in value else literal_text(value, inner)
+            if "\n" in value:
+                text = literal_text(value, inner)
             else:
-                text = inline_text(value) if "\n" not in value else literal_text(value, inner)
-            out.append(f"{lead}{head} {text}")
+                text = _short_inline(value) if len(value) < 65 else inline_text(value)
+            append(f"{lead}{head} {text}")
         elif (atom := _ATOMS.get(kind)) is not None:
-            out.append(f"{lead}{head} {atom(value)}")
+            append(f"{lead}{head} {atom(value)}")
         else:
-            out.append(lead + head)
+            append(lead + head)
             _rest(value, line, _WIDTH - len(line) - len(head), out, depth, after_dash=False)
         lead = line
 
@@ -133,20 +134,12 @@ def _rest(value: Any, line: str, room: int, out: list[str], depth: int, *, after
 
 def _may_fit(value: Any, room: int, levels: int) -> bool:
     """Whether the collection may stand on one line, found without writing it; stops as soon as it cannot."""
-    if not value:
-        return True
-    if not levels:
-        return False
     if type(value) is dict:
         if 6 * len(value) > room:
-            return False
-        try:
-            room -= 4 * len(value) + sum(map(len, value))
-        except TypeError:  # a key that is no text, which the block form refuses by name
-            return False
+            return not value
         value = value.values()
     elif 3 * len(value) > room:
-        return False
+        return not value
     for item in value:
         kind = type(item)
         if kind is Tagged:
@@ -157,56 +150,49 @@ def _may_fit(value: Any, room: int, levels: int) -> bool:
             if room < 0 or "\n" in item:
                 return False
         elif kind is dict or kind is list:
-            if not _may_fit(item, room, levels - 1):
+            if item and (levels == 1 or not _may_fit(item, room, levels - 1)):
                 return False
         elif kind not in _ATOMS:  # a subclass, or a tag within a tag
             return False
-    return room >= 0
+    return True
 
 
 def _flow(value: Any, room: int) -> str | None:
     """The collection on one line, or None if that takes more than `room`."""
-    parts: list[str] = []
-    mapping = type(value) is dict
+    parts = []
     room -= 2
-    for item in value.items() if mapping else value:
-        head = ""
-        if mapping:
-            key, item = item
-            head = _short_head(key if type(key) is str else _key(key)) + " "
-        kind = type(item)
-        text: str | None
-        if kind is str:
-            text = _short_flow(item)
-        elif (atom := _ATOMS.get(kind)) is not None:
-            text = atom(item)
-        else:
-            text = _flow_rest(item, room)
-        if text is None:
+    if type(value) is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                key = _key(key)
+            if len(key) > room or (text := _flow_item(item, room)) is None:
+                return None
+            text = f"{_short_head(key)} {text}"
+            room -= len(text) + 2
+            parts.append(text)
+        return f"{{{', '.join(parts)}}}" if room >= -2 else None
+    for item in value:
+        if (text := _flow_item(item, room)) is None:
             return None
-        text = head + text
-        room -= len(text)
-        if room < 0:
-            return None
-        room -= 2
+        room -= len(text) + 2
         parts.append(text)
-    return f"{{{', '.join(parts)}}}" if mapping else f"[{', '.join(parts)}]"
+    return f"[{', '.join(parts)}]" if room >= -2 else None
 
 
-def _flow_rest(value: Any, room: int) -> str | None:
-    """What in flow style is more than a scalar; None if it takes more than `room`."""
+def _flow_item(value: Any, room: int) -> str | None:
+    """A value in flow style; None if it takes more than `room`."""
     kind = type(value)
+    if kind is str:
+        return _short_flow(value)
+    if (atom := _ATOMS.get(kind)) is not None:
+        return atom(value)
     if kind is dict or kind is list:
         return _flow(value, room)
     if kind is Tagged:
         name, value = _untagged(value)
-        text = _flow_rest(value, room)
+        text = _flow_item(value, room)
         return None if text is None else f"!{name} {text}"
-    value = _base(value)
-    if type(value) is str:
-        return flow_text(value) if "\n" not in value else None
-    atom = _ATOMS.get(type(value))
-    return _flow(value, room) if atom is None else atom(value)
+    return _flow_item(_base(value), room)
 
 
 def _scalar(value: Any, inner: str) -> str | None:

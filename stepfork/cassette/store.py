@@ -82,6 +82,10 @@ class StoredCassette:
             found = self._parsed[at] = self._read_call(line, text)[0]
         return found
 
+    def holds_secrets(self, at: int) -> bool:
+        """Whether the call at a position holds a placeholder of a secret."""
+        return "<secret:" in self._slices[at][1]
+
     def call(self, number: int) -> Call:
         """The top-level call of that number (from 0) with its children, as users see it."""
         first = self.tops[number]

@@ -48,8 +48,8 @@ class Mismatch:
 def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = None) -> Mismatch | None:
     """None if `incoming` is the recorded call, else the first difference.
 
-    `same_text` may accept two different strings as equal (placeholders of secrets up to renaming); it
-    is only asked about strings that differ.
+    `same_text` says whether two strings are equal where they differ or hold a placeholder of a secret
+    (which compare up to renaming); without it, equal means equal.
 
     >>> a = Incoming("tool", "lookup", {"minutes": 60})
     >>> b = Incoming("tool", "lookup", {"minutes": 120})
@@ -60,8 +60,7 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
         return Mismatch("kind", "", recorded.kind, incoming.kind)
     if recorded.name != incoming.name:
         return Mismatch("name", "", recorded.name, incoming.name)
-    same = same_text or (lambda expected, actual: False)
-    comparison = _Comparison(same, tool_arguments=recorded.kind == "llm")
+    comparison = _Comparison(same_text or str.__eq__, tool_arguments=recorded.kind == "llm")
     found = comparison.differ(recorded.target, incoming.target, "")
     if found is not None:
         return Mismatch("target", *found)
@@ -129,7 +128,7 @@ class _Comparison:
         if isinstance(expected, list):
             return self._differ_list(expected, actual, path)  # type: ignore[arg-type]
         if isinstance(expected, str):
-            same = expected == actual or self.same_text(expected, actual)  # type: ignore[arg-type]
+            same = self._same(expected, actual)  # type: ignore[arg-type]
         elif isinstance(expected, Tagged):
             assert isinstance(actual, Tagged)
             if expected.tag != actual.tag:
@@ -143,6 +142,11 @@ class _Comparison:
         else:
             same = expected == actual
         return None if same else (path, expected, actual, False)
+
+    def _same(self, expected: str, actual: str) -> bool:
+        if expected == actual and "<secret:" not in expected:
+            return True
+        return self.same_text(expected, actual)
 
     def _differ_mapping(
         self, expected: dict[str, Plain], actual: dict[str, Plain], path: str

@@ -38,7 +38,7 @@ _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 _JSONISH: Final = re.compile(r"\s*[\[{]")
 _JSON: Final = json.JSONDecoder(strict=False)
 _JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
-_BLOB: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*")
+_BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
 _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _PASSES: Final = 10
 _FEW: Final = 40
@@ -123,7 +123,9 @@ class Secret:
 
 
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
-_Place: TypeAlias = tuple[int, int, int, str, str]  # start, rank, end, label, value
+_Place: TypeAlias = tuple[int, int, int, str, str]
+"""Start, end (negative), rank, label and value of a secret in a text. Of two that overlap the first in this
+order counts: the one that starts earlier, else the longer one, else the one of lower rank."""
 
 
 class Redactor:
@@ -397,16 +399,18 @@ class Redactor:
         return text if result == text else result
 
     def _pass(self, text: str, keys: bool, path: _Path) -> str:
-        text = self._replace(text, self._known(text), path)
+        places = self._known(text)
         spans, named = find(text, self._names)
         if (spans or named) and _is_json(text):
             text = self._json(text, keys, path)
+            places = self._known(text)
         elif spans and not _is_blob(text):
-            text = self._replace(text, [(*span, text[span.start : span.end]) for span in spans], path)
+            places += [(at, -end, rank, label, text[at:end]) for at, rank, end, label in spans]
+        text = self._replace(text, places, path)
         for pattern in self._patterns:
             group = 1 if pattern.groups else 0
             own = [match.span(group) for match in pattern.finditer(text) if match[group]]
-            text = self._replace(text, [(at, 0, end, "pattern", text[at:end]) for at, end in own], path)
+            text = self._replace(text, [(at, -end, 0, "pattern", text[at:end]) for at, end in own], path)
         return text
 
     def _known(self, text: str) -> list[_Place]:
@@ -414,7 +418,7 @@ class Redactor:
         places: list[_Place] = []
         for at, end, form in self._index.find(text):
             value = self._forms[form]
-            places.append((at, at - end, end, self._values[value], value))
+            places.append((at, -end, -1, self._values[value], value))
         return places
 
     def _replace(self, text: str, places: list[_Place], path: _Path) -> str:
@@ -424,7 +428,8 @@ class Redactor:
         fixed = [match.span() for match in PLACEHOLDER.finditer(text)] if _MARK in text else []
         parts: list[str] = []
         done = 0
-        for at, _, end, label, value in sorted(places):
+        for at, minus_end, _, label, value in sorted(places):
+            end = -minus_end
             before = bisect.bisect_left(fixed, (end, 0)) - 1
             if at < done or (before >= 0 and fixed[before][1] > at) or self._is_allowed(value):
                 continue

@@ -99,7 +99,7 @@ class Names:
 
 
 class Span(NamedTuple):
-    """Where a secret stands in a text; of two that overlap the earlier counts, then the lower `rank`."""
+    """Where a secret stands in a text. The lower its `rank`, the more its shape says by itself."""
 
     start: int
     rank: int
@@ -125,7 +125,7 @@ def _prefixed(prefix: str, body: str) -> re.Pattern[str]:
     return re.compile(prefix + boundary + body)
 
 
-_RUN: Final = re.compile(r"[A-Za-z0-9]{16}|\d{9}|(?=[A-Za-z]{0,7}\d)(?=\d{0,7}[A-Za-z])[A-Za-z0-9]{8}")
+_RUN: Final = re.compile(r"[A-Za-z0-9]{16}|\d{9}|(?=[A-Za-z]{0,9}\d)(?=\d{0,9}[A-Za-z])[A-Za-z0-9]{10}")
 
 
 def _looks_random(key: str) -> bool:
@@ -140,12 +140,13 @@ _REFERENCE: Final = re.compile(
     r"""\$\{?\w+\}?\Z | \$\( | %\w*%?\Z | %\( | [{<\[]        # $TOKEN, ${TOKEN}, %TOKEN%, {token}, <token>
       | [*•._-]+\Z | [xX]+\Z                                  # a mask
       | [A-Z]+(?:_[A-Z]+)+\Z | (?i:your|my|the)[_-]           # YOUR_API_KEY
-      | \w+://(?!\S*@) | (?:~|\.{1,2})?/[a-z_.][\w.@/-]*\Z    # an address, a path
+      | arn: | AWS4-HMAC | \w+://(?!\S*@) | (?:~|\.{1,2})?/[a-z_.][\w.@/-]*\Z    # a name, an address, a path
       | \d{4}-\d\d-\d\d                                       # a date
     """,
     re.VERBOSE,
 )
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
+_TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
 _MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
 
@@ -169,6 +170,9 @@ def _credible(value: str) -> bool:
 
 
 _B: Final = "[A-Za-z0-9_-]"
+_KEY_BODY: Final = re.compile(
+    r"-----[^-]*-----(?:.*?[A-Za-z0-9+/=]{24}|[ \t]*(?:\n|\r|\\[nr])[A-Za-z0-9+/=\s\\]+-----END)", re.DOTALL
+)
 SHAPES: Final = (
     Shape(
         "private_key",
@@ -179,6 +183,7 @@ SHAPES: Final = (
             r"(?:(?:[^-]++|-(?!----))*+-----END [A-Z0-9 ]{0,60}-----"
             r"|(?:\s|\\[nr])*+[A-Za-z0-9+/=]{40}[A-Za-z0-9+/=\s\\]*+)"
         ),
+        check=lambda block: _KEY_BODY.match(block) is not None,
     ),
     Shape(
         "jwt",
@@ -359,6 +364,8 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
     if tight and (before.endswith(("?", "#", "&amp;")) or (before.endswith("&") and before[-2:] != "&&")):
         match = _IN_QUERY.match(text, at)
         return match.span() if match and not is_reference(match[0]) else None
+    if before.endswith(":"):
+        return None  # arn:aws:...:secret:NAME
     quoted = separator["quote"] is not None
     match = (_IN_QUOTES if quoted else _BARE).match(text, at)
     if match is None or match.end() - at > _LONGEST_VALUE:
@@ -370,6 +377,8 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
         sure = bool(separator["close"])
     elif after[:1] in ("(", "["):
         return None  # a call or an item
+    elif not tight and _TYPE.match(value):
+        return None  # an annotation
     elif tight and after[:1] == "&" and after != "&&":
         return None if is_reference(value) else match.span()
     else:

@@ -167,7 +167,7 @@ class Hooks:
 
     def _install(self) -> None:
         self._adapters = {adapter.module: adapter for adapter in _all_adapters()}
-        watch = self._watch = ImportWatch()
+        watch = self._watch = ImportWatch(on_error=_warn)
         watch.watch(self._adapters.__contains__, self._adapt)
         watch.watch(self._wants, self._patch_tools)
         watch.install()
@@ -255,6 +255,12 @@ class Hooks:
 
 HOOKS: Final = Hooks()
 """The patches of this process. Importing this file installs nothing."""
+
+
+def _warn(module: str, error: Exception) -> None:
+    warnings.warn(
+        f"stepfork could not patch {module}: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2
+    )
 
 
 def _all_adapters() -> list[Adapter]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.cassette.schema import End
-from stepfork.cassette.values import BadValue, Unsupported, decode, encode
-from stepfork.core.matching import ABSENT, match
+from stepfork.cassette.values import Unsupported, encode
+from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain
 from stepfork.core.redaction import Redactor, Renaming
 from stepfork.core.wording import spell, spell_pair
@@ -77,14 +77,14 @@ def judge(
         return Report(verdict, outcome, fault, happened, output, error)
 
     if happened.mismatch is not None:
-        return report("DIFFERS", "the run did not get to its end", str(happened.mismatch))
+        return report("DIFFERS", "not compared, since the calls differ", str(happened.mismatch))
     failed = recorded is None or recorded.status == "failed"
     if happened.went_past:
         return report("PASSED", "went on past the recorded failure and was stopped there")
     if error is not None:
         return report(*_judge_error(error, recorded, has_expectation, happened.missing))
     if has_expectation:
-        fault = _expectation_fault(happened, expected)
+        fault = redactor.redact_text(_expectation_fault(happened, expected))
         outcome = "differs from the expectation" if fault else "equals the expectation"
         return report("DIFFERS" if fault else "PASSED", outcome, fault)
     if failed and recorded is not None and recorded.error is not None:

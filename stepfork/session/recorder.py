@@ -24,7 +24,7 @@ class Ticket:
     parent: Ticket | None
     depth: int
     text: str | None = None
-    found: int = 0  # how many secrets were known when `text` was written
+    found: int = 0  # how many secrets were known when the question was written
     run: object = None
 
 
@@ -46,6 +46,7 @@ class Recorder:
         assert isinstance(target, dict)
         depth = 0 if parent is None else parent.depth + 1
         ticket = Ticket(Incoming(call.kind, call.name, redacted, target), len(self._tickets), parent, depth)
+        ticket.found = self._redactor.count
         self._tickets.append(ticket)
         if parent is None and call.kind == "tool":
             self.bodies += 1
@@ -63,7 +64,6 @@ class Recorder:
         )
         document = schema.call_document(recorded, place)
         ticket.text = emitter.emit_document(document)
-        ticket.found = self._redactor.count
         self._written += 1
         try:
             self._writer.append(ticket.text)

@@ -51,6 +51,8 @@ class Replayer:
                 self._renaming = trial
                 self._order.take(at)
                 self._made.append(at)
+                if self.cassette.holds_secrets(self._tops[at]):
+                    self._redactor.reserve(recorded.outcome)
                 return recorded
             if not recorded.unfinished or first is None:
                 first = faults.differs(self._where, at + 1, recorded.call, call, mismatch, self._others())

@@ -322,7 +322,7 @@ class Run:
     def _raise_latched(self, latched: StepforkError, error: BaseException | None) -> None:
         if _contains(error, latched):
             return
-        if error is not None and not isinstance(error, Exception):
+        if error is not None and not isinstance(error, Exception | SystemExit):
             error.add_note(str(latched))  # KeyboardInterrupt and its kind end the run, whatever else there is
             return
         raise copy.copy(latched).with_traceback(None) from error
@@ -331,15 +331,14 @@ class Run:
         left = replayer.left_over()
         if not left:
             return
-        if error is None:
+        if error is None or _is_clean_exit(error):
             fault = replayer.left_over_error(left)
             self._latched = fault
-            raise fault
+            raise fault from error
         error.add_note(replayer.left_over_note(left))
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, test_failed: bool) -> None:
-        clean_exit = isinstance(error, SystemExit) and error.code in (None, 0)
-        ended_by = None if clean_exit or test_failed else error
+        ended_by = None if test_failed or _is_clean_exit(error) else error
         failed = ended_by is not None or bool(recorder.refused)
         has_output = self._output is not _NO_OUTPUT
         end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
@@ -352,6 +351,11 @@ class Run:
             if error is None:
                 raise first
             error.add_note(f"the recording failed: {first}")
+
+
+def _is_clean_exit(error: BaseException | None) -> bool:
+    """Whether it is the end of a program that says all went well."""
+    return isinstance(error, SystemExit) and error.code in (None, 0)
 
 
 def _contains(error: BaseException | None, latched: StepforkError) -> bool:

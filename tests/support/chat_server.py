@@ -1,4 +1,4 @@
-"""A small chat-completions server on 127.0.0.1 for tests that need a scripted answer; real servers are elsewhere."""
+"""A small chat-completions server on 127.0.0.1 for tests that need a scripted answer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ChatServer:
                 outer.headers.append(dict(self.headers))
                 status, headers, data = outer.answer(body)
                 self.send_response(status)
-                for name, value in {**headers, "content-length": str(len(data))}.items():
+                for name, value in {"content-length": str(len(data)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
@@ -80,7 +80,7 @@ class ChatServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         self._up = True
 

@@ -1,0 +1,28 @@
+"""``stepfork adopt``: a failed recording takes the cassette's place. Knows the file's name, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stepfork.cassette import writer
+from stepfork.cli import output
+from stepfork.cli.faults import FINE
+from stepfork.cli.files import cassette_at, shown
+from stepfork.cli.settings import settings_options
+from stepfork.session.faults import Hints, not_found
+
+
+@click.command()
+@click.argument("file", metavar="FILE.failed.yaml")
+@settings_options
+def adopt(file: str) -> int:
+    """Put a failed recording in the place of the cassette beside it."""
+    path = cassette_at(file)
+    try:
+        target = writer.adopt(path)
+    except FileNotFoundError:
+        raise not_found(Path(shown(path)), Hints()) from None
+    output.show(f"{shown(path)} is now {shown(target)}")
+    return FINE

@@ -1,0 +1,96 @@
+"""The files a command names: where a cassette is, opening it, JSON files. Knows paths, runs nothing."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepfork.api import workspace
+from stepfork.cassette.store import StoredCassette
+from stepfork.errors import CassetteError, ConfigError
+from stepfork.session.faults import Hints, not_found
+
+
+def cassette_at(name: str) -> Path:
+    """Where the cassette of that name is, or would be.
+
+    Relative paths start at ``cassette_dir``, else at the working directory; a path from the working
+    directory that lies in ``cassette_dir`` already, or that leads to a file where the other does not, is
+    taken as it is.
+    """
+    settings = workspace.settings()
+    by_rule = workspace.cassette_path(name, settings)
+    plain = Path.cwd() / name
+    if settings.cassette_dir is None or by_rule == plain:
+        return by_rule
+    inside = plain.resolve().is_relative_to((Path.cwd() / settings.cassette_dir).resolve())
+    return plain if inside or (plain.exists() and not by_rule.exists()) else by_rule
+
+
+def shown(path: Path) -> str:
+    """A path as the user would type it: from the working directory where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def open_cassette(path: Path) -> StoredCassette:
+    """Opens a cassette; what is odd about it is said on stderr.
+
+    Raises:
+        CassetteNotFoundError, CassetteError: as replaying it would.
+    """
+    settings = workspace.settings()
+    try:
+        cassette = StoredCassette(path)
+    except FileNotFoundError:
+        hints = Hints(record=f"stepfork record MODULE:FUNCTION -o {shown(path)}")
+        raise not_found(Path(shown(path)), hints) from None
+    if cassette.end is not None and cassette.verdict != "ok" and settings.integrity == "error":
+        what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
+        raise CassetteError(f"{what}, and integrity is 'error'; restore the file, or record again", file=path)
+    if settings.integrity != "off":
+        warn(cassette.warnings)
+    return cassette
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Says what is odd on stderr, and keeps the session from saying the same again as a Python warning."""
+    for sentence in sentences:
+        click.echo(f"warning: {sentence}", err=True)
+    warnings.filterwarnings("ignore", module=r"stepfork\.session\.run")
+
+
+def parse_json(text: str, source: str) -> Any:
+    """JSON that the user wrote.
+
+    Raises:
+        ConfigError: with the place of the fault.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise ConfigError(f"{source}: invalid JSON at {place}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: invalid JSON: {error}") from None
+
+
+def read_expectation(file: str) -> Any:
+    """The JSON of an ``--expect-output`` file.
+
+    Raises:
+        ConfigError: if it cannot be read or is no JSON.
+    """
+    source = f"--expect-output {file}"
+    try:
+        text = Path(file).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source}: not UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{source}: {error.strerror or error}") from None
+    return parse_json(text, source)

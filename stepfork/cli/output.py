@@ -1,0 +1,62 @@
+"""Where a command's words go: stdout for results, stderr for faults. Knows streams, no cassette."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from stepfork.core.model import Plain
+from stepfork.report.as_json import json_text, json_value
+
+
+def show(text: str) -> None:
+    """Prints a result for people: coloured on a terminal, plain when piped."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.highlighter import ReprHighlighter
+        from rich.text import Text
+
+        Console().print(ReprHighlighter()(Text(text)), soft_wrap=True)
+    else:
+        click.echo(text)
+
+
+def complain(text: str) -> None:
+    """Prints a fault."""
+    click.echo(text, err=True)
+
+
+def show_json(document: Any) -> None:
+    """Prints a result for programs."""
+    click.echo(json_text(document))
+
+
+@contextlib.contextmanager
+def stdout_is_stderr() -> Iterator[None]:
+    """Whatever the block prints, in Python or below it, goes to stderr, so that stdout stays clean."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is no such descriptor: only what Python prints can be led elsewhere
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+        return
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError, OSError):
+            sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def json_line(value: Plain) -> str:
+    """A plain value as JSON on one line, as a user would type it."""
+    return json.dumps(json_value(value), ensure_ascii=False)

@@ -1,0 +1,183 @@
+"""``stepfork replay``: runs a recorded entrypoint against its cassette. Knows the steps; judges nothing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepfork.api import Session, workspace
+from stepfork.cassette.schema import Header
+from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.values import decode
+from stepfork.cli import output
+from stepfork.cli.entrypoint import Arguments, Reference, check_own, load, specs, working_directory_first
+from stepfork.cli.faults import FAILED, FINE, own_fault, users_traceback
+from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
+from stepfork.cli.settings import settings_options
+from stepfork.core.redaction import Redactor
+from stepfork.errors import ConfigError, ReplayMismatchError
+from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
+from stepfork.session.config import project_root
+from stepfork.session.faults import Hints
+from stepfork.session.run import Run
+
+
+@click.command()
+@click.argument("file")
+@click.option("--entrypoint", metavar="MODULE:FUNCTION", help="Run this one and not the recorded one.")
+@click.option("--env", multiple=True, metavar="NAME", help="Apply this recorded variable. Repeatable.")
+@click.option("--expect-output", metavar="FILE", help="JSON that the output must hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@settings_options
+def replay(
+    file: str, entrypoint: str | None, env: tuple[str, ...], expect_output: str | None, as_json: bool
+) -> int:
+    """Run the recorded entrypoint again, every call answered from FILE.
+
+    No tool body runs and nothing is sent. Exit code 0 if the calls are the recorded ones and the output
+    equals the expectation, else the recorded output; also if a recorded failure comes back alike
+    (REPRODUCED). Exit code 1 if anything differs.
+    """
+    working_directory_first()
+    path = cassette_at(file)
+    where = shown(path)
+    cassette = open_cassette(path)
+    expected = None if expect_output is None else read_expectation(expect_output)
+    reference, own_root = entrypoint_of(cassette, entrypoint, where)
+    arguments = Arguments.of(decode(cassette.header.args), f"{where}: args")
+    _apply(env, cassette.header, where)
+    settings = workspace.settings()
+    session = Session(
+        path,
+        {"exclude": (*settings.exclude, str(reference))},
+        source="stepfork replay",
+        fixed_mode="replay",
+        hints=Hints(record=record_command(cassette.header, reference, where)),
+    )
+    with output.stdout_is_stderr() if as_json else nullcontext():
+        happened = _run(session, reference, own_root, arguments, cassette)
+    redactor = Redactor(settings.rules())
+    report = judge(
+        happened,
+        cassette.end,
+        expected,
+        has_expectation=expect_output is not None,
+        past_failure=settings.past_failure,
+        redactor=redactor,
+    )
+    _show(report, where, reference, cassette, redactor, as_json=as_json)
+    return FAILED if report.verdict == "DIFFERS" else FINE
+
+
+def entrypoint_of(cassette: StoredCassette, given: str | None, where: str) -> tuple[Reference, Path | None]:
+    """The entrypoint to run, and the root it must lie under if the cassette and not the user named it.
+
+    Raises:
+        ConfigError: if there is none, or if the recorded one is not the project's own.
+    """
+    if given is not None:
+        reference = Reference.parse(given)
+        specs(reference)
+        return reference, None
+    if cassette.header.entrypoint is None:
+        raise ConfigError(f"{where} names no entrypoint; pass --entrypoint MODULE:FUNCTION")
+    reference = Reference.parse(cassette.header.entrypoint)
+    root = project_root(Path.cwd())
+    check_own(reference, root)
+    return reference, root
+
+
+def record_command(header: Header, reference: Reference, where: str) -> str:
+    """The command that records this cassette again."""
+    words = ["stepfork", "record", str(reference)]
+    for pattern in header.tools:
+        words += ["--tools", pattern]
+    if header.args:
+        words += ["--args", output.json_line(header.args)]
+    for name in header.env:
+        words += ["--env", name]
+    return shlex.join([*words, "-o", where])
+
+
+def _apply(names: tuple[str, ...], header: Header, where: str) -> None:
+    for name in names:
+        if name not in header.env:
+            known = f"it has {', '.join(header.env)}" if header.env else "none was recorded"
+            raise ConfigError(f"--env {name}: {where} holds no such variable; {known}")
+        os.environ[name] = header.env[name]
+
+
+def _run(
+    session: Session,
+    reference: Reference,
+    own_root: Path | None,
+    arguments: Arguments,
+    cassette: StoredCassette,
+) -> Happened:
+    """Runs the entrypoint in the session; its module is imported there too, so that it needs no key."""
+    run = session.__enter__()
+    try:
+        loaded = load(reference, own_root=own_root)
+        loaded.check(arguments)
+    except BaseException:
+        session.finish(abandoned=True)
+        raise
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        value = loaded.call(arguments)
+    except BaseException as raised:
+        error = raised
+    returned = error is None
+    try:
+        if session.finish(error):
+            error = None
+    except Exception as raised:
+        error = raised
+    return _happened(run, value, error, cassette, returned=returned)
+
+
+def _happened(
+    run: Run, value: Any, error: BaseException | None, cassette: StoredCassette, *, returned: bool
+) -> Happened:
+    ours = None if error is None else own_fault(error)
+    mismatch = ours if isinstance(ours, ReplayMismatchError) else None
+    if ours is not None and mismatch is None:
+        raise ours
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        error = None
+    required = sum(not cassette.recorded(top).unfinished for top in cassette.tops)
+    return Happened(
+        counts=run.counts,
+        returned=returned,
+        output=value,
+        error=None if mismatch else error,
+        mismatch=mismatch,
+        went_past=run.went_past,
+        missing=required - run.counts.substituted,
+    )
+
+
+def _show(
+    report: Report,
+    where: str,
+    reference: Reference,
+    cassette: StoredCassette,
+    redactor: Redactor,
+    *,
+    as_json: bool,
+) -> None:
+    error = report.happened.error
+    if error is not None and report.verdict == "DIFFERS":
+        output.complain(users_traceback(error, redactor))
+    if report.fault:
+        output.complain(report.fault)
+    if as_json:
+        output.show_json(report_json(report, where, str(reference), cassette.end))
+    else:
+        output.show(report_text(report, where, str(reference)))

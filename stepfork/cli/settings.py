@@ -1,0 +1,79 @@
+"""Every setting as an option of every command. Knows the table of settings, no command."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from stepfork.api import workspace
+from stepfork.session import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_HELP: Final = {
+    "tools": "Tools: modules (a.tools, a.tools.*), functions (a.search:lookup), classes (a.index:Index).",
+    "exclude": "What is no tool, in the same spelling.",
+    "cassette_dir": "The folder in which relative cassette paths start.",
+    "off": "Test paths that are left alone; for pytest.",
+    "redact_keys": "A key whose value is a secret, beside the built-in ones.",
+    "redact_patterns": "A regular expression for secrets, beside the built-in ones.",
+    "redact_allow": "A key or regular expression of what is no secret.",
+    "integrity": "What a wrong checksum means: warn, error or off.",
+    "past_failure": "What the first new call after a recorded failure means: raise or stop.",
+    "fsync": "Force every recorded call to the disk.",
+}
+_BY_COMMAND: Final = ("mode",)
+"""Settings that the command itself decides."""
+_SPLIT: Final = ("tools", "exclude", "off")
+"""Lists whose items hold no comma; a regular expression may."""
+
+NAMES: Final = tuple(name for name in config.NAMES if name not in _BY_COMMAND)
+
+
+def spelled(name: str) -> str:
+    """The option of a setting.
+
+    >>> spelled("redact_keys")
+    '--redact-keys'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def settings_options(command: F) -> F:
+    """Gives a command an option for every setting, and the settings to this process before it runs.
+
+    A misspelt setting, wherever it comes from, ends the command before anything else happens.
+    """
+
+    @functools.wraps(command)
+    def with_settings(**given: Any) -> Any:
+        options: dict[str, Any] = {}
+        for name in NAMES:
+            value = given.pop(name)
+            if value is None or value == ():
+                continue
+            if name in _SPLIT:
+                value = [part.strip() for item in value for part in item.split(",") if part.strip()]
+            options |= config.check({name: value}, f"option {spelled(name)}")
+        workspace.configure(root=Path.cwd(), base={}, options=options)
+        workspace.settings()
+        return command(**given)
+
+    decorated: Any = with_settings
+    for name in reversed(NAMES):
+        decorated = _option(name)(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _option(name: str) -> Callable[[Any], Any]:
+    if name in config.LISTS:
+        more = " Repeatable or comma-separated." if name in _SPLIT else " Repeatable."
+        return click.option(spelled(name), name, multiple=True, metavar="TEXT", help=_HELP[name] + more)
+    if name == "fsync":
+        return click.option("--fsync/--no-fsync", name, default=None, help=_HELP[name])
+    metavar = "FOLDER" if name == "cassette_dir" else "TEXT"
+    return click.option(spelled(name), name, metavar=metavar, help=_HELP[name])
