@@ -17,6 +17,7 @@ import pytest
 
 from stepfork import api
 from stepfork.cassette import names
+from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.session import active, config
 from stepfork.session.faults import Hints
@@ -166,6 +167,8 @@ class Plugin:
             relative = names.cassette_of_name(module, name)
         else:
             parts = _parts(item)
+            redact = Redactor(api.workspace.settings(marker).rules()).redact_name
+            parts[-1] = redact(parts[-1]) if "[" in parts[-1] else parts[-1]
             relative = names.cassette_of_test(module, parts, self._siblings.get(_folder(item), ()))
         return self._folder(marker) / relative
 

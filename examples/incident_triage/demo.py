@@ -102,11 +102,11 @@ def record_run(folder: Path, base_url: str | None) -> None:
 
 
 def model_answer(cassette: Path) -> str:
-    """Return the text the model gave in the recorded run."""
+    """Return the text that the model gave in the recorded run."""
     if not cassette.exists():
         raise DemoError("nothing was recorded")
     for call in stepfork.load(cassette).calls:
-        if call.kind == "llm" and call.error is None:
+        if call.kind == "llm" and call.error is None and "choices" in call.result:
             return str(call.result["choices"][0]["message"]["content"])
     raise DemoError("the model gave no answer")
 

@@ -158,9 +158,11 @@ def _may_fit(value: Any, room: int, levels: int) -> bool:
 
 
 def _flow(value: Any, room: int) -> str | None:
-    """The collection on one line, or None if that takes more than `room`."""
+    """The collection on one line, or None if it is not empty and takes more than `room`."""
     parts = []
     room -= 2
+    if not value:
+        return "{}" if type(value) is dict else "[]"
     if type(value) is dict:
         for key, item in value.items():
             if type(key) is not str:

@@ -223,8 +223,10 @@ def layout(source: Source, *, indent: int, before: str = "", after: str = "") ->
     if isinstance(source, str) or columns(line) <= WIDTH:
         return [line]
     if isinstance(source, Text):
-        pieces = _pieces(source.value, WIDTH - indent - _INDENT)
-        if len(pieces) == 1:
+        room = WIDTH - indent - _INDENT
+        fits = before and columns(quoted(source.value)) <= room
+        pieces = [source.value] if fits else _pieces(source.value, room)
+        if len(pieces) == 1 and not fits:
             return [line]
         inner = [f"{margin}{' ' * _INDENT}{quoted(piece)}" for piece in pieces]
         return [f"{margin}{before}(", *inner, f"{margin}){after}"]

@@ -251,7 +251,7 @@ class Run:
 
     def _start_writing(self) -> Writer:
         header = schema.Header(
-            name=self._name,
+            name=self._redactor.redact_text(self._name),
             entrypoint=self._recipe.entrypoint,
             tools=self.settings.tools,
             args=self._redactor.redact(self._recipe.args),

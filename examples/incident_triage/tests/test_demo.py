@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import demo
 import pytest
 
 EXAMPLE = Path(__file__).resolve().parents[1]
@@ -83,11 +84,7 @@ def test_the_expected_answer_is_what_the_demo_goes_on_with(tmp_path: Path) -> No
     assert_red_then_green(ended.stdout)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [decision("P2", True), decision("P0", False), "I am sorry.", "[1]"],
-    ids=["not P0", "no escalation", "no JSON", "no decision"],
-)
+@pytest.mark.parametrize("answer", [decision("P2", False), "I am sorry."], ids=["P2", "no JSON"])
 def test_another_answer_is_told_and_the_committed_recording_used(answer: str, tmp_path: Path) -> None:
     with provider(answer) as base_url:
         ended = run_demo(base_url, tmp_path / "demo")
@@ -95,6 +92,15 @@ def test_another_answer_is_told_and_the_committed_recording_used(answer: str, tm
     assert f"Today the model answered otherwise: {answer}" in ended.stdout
     assert (tmp_path / "demo/cassettes/incident_triage.yaml").read_bytes() == COMMITTED.read_bytes()
     assert_red_then_green(ended.stdout)
+
+
+@pytest.mark.parametrize(
+    "answer", [decision("P0", False), decision("P1", True), "[1]", '"P0"', '{"severity": "P0"}', ""]
+)
+def test_only_p0_with_escalation_is_the_expected_decision(answer: str) -> None:
+    expected = {"escalation_required": True, "severity": "P0"}
+    assert demo.decision(decision("P0", True)) == expected
+    assert demo.decision(answer) != expected
 
 
 def test_a_server_that_refuses_fails_the_demo(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""A real model on llama.cpp: recorded over HTTP, replayed without it. Structure only, never words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from support.servers import llama
+
+import stepfork
+
+M = [{"role": "user", "content": "Say one short sentence about tea."}]
+SCHEMA = {
+    "type": "object",
+    "properties": {"severity": {"type": "string", "enum": ["P0", "P1"]}},
+    "required": ["severity"],
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    with llama() as url:
+        yield url
+
+
+def plain(client: openai.OpenAI) -> Any:
+    answer = client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=12)
+    assert answer.usage is not None
+    assert answer.usage.total_tokens > 0
+    return answer.model_dump()
+
+
+def stream(client: openai.OpenAI) -> Any:
+    options = {"include_usage": True}
+    chunks = [
+        chunk.model_dump()
+        for chunk in client.chat.completions.create(
+            model="smollm2-135m", messages=M, max_tokens=12, stream=True, stream_options=options
+        )
+    ]
+    assert len(chunks) > 3
+    assert chunks[-1]["usage"]["completion_tokens"] > 0
+    return chunks
+
+
+def two_choices(client: openai.OpenAI) -> Any:
+    answer = client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=6, n=2)
+    assert len(answer.choices) == 2
+    return answer.model_dump()
+
+
+def schema(client: openai.OpenAI) -> Any:
+    answer = client.chat.completions.create(
+        model="smollm2-135m",
+        messages=M,
+        max_tokens=30,
+        response_format={"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}},
+    )
+    assert json.loads(answer.choices[0].message.content or "")["severity"] in ("P0", "P1")
+    return answer.model_dump()
+
+
+def bad_request(client: openai.OpenAI) -> Any:
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.post("/chat/completions", cast_to=object, body={"model": "smollm2-135m"})
+    return type(caught.value), caught.value.status_code, caught.value.body
+
+
+def not_found(client: openai.OpenAI) -> Any:
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.post("/no/such/thing", cast_to=object, body={})
+    return caught.value.status_code, caught.value.body
+
+
+@pytest.mark.parametrize("agent", [plain, stream, two_choices, schema, bad_request, not_found])
+def test_recorded_live_and_replayed_without_the_server(
+    model: str, tmp_path: Path, agent: Callable[[openai.OpenAI], Any]
+) -> None:
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path), openai.OpenAI(base_url=model, api_key="none", max_retries=0) as client:
+        recorded = agent(client)
+    with stepfork.replay(path) as run, openai.OpenAI(base_url="http://127.0.0.1:9/v1") as client:
+        assert agent(client) == recorded
+    assert (run.counts.substituted, run.counts.live) == (1, 0)
+
+
+def test_async_recorded_live_and_replayed(model: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+
+    async def agent(url: str) -> Any:
+        async with openai.AsyncOpenAI(base_url=url) as client:
+            answer = await client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=8)
+            chunks = await client.chat.completions.create(
+                model="smollm2-135m", messages=M, max_tokens=8, stream=True
+            )
+            return answer.model_dump(), [chunk.model_dump() async for chunk in chunks]
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", "none")
+        with stepfork.record(path):
+            recorded = asyncio.run(agent(model))
+    with stepfork.replay(path):
+        assert asyncio.run(agent("http://127.0.0.1:9/v1")) == recorded
+
+
+def test_sampling_really_happens_live(model: str, tmp_path: Path) -> None:
+    """The recording is of a live model: three recordings of one prompt do not all say the same."""
+    answers = set()
+    for number in range(3):
+        with (
+            stepfork.record(tmp_path / f"{number}.yaml"),
+            openai.OpenAI(base_url=model, api_key="none") as client,
+        ):
+            answer = client.chat.completions.create(
+                model="smollm2-135m", messages=M, max_tokens=24, seed=number
+            )
+            answers.add(answer.choices[0].message.content)
+    assert len(answers) > 1
