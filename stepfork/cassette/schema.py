@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from stepfork.cassette import json_style
 from stepfork.core.model import Incoming, Plain, Recorded
 
 FORMAT_VERSION: Final = 1
@@ -51,6 +52,7 @@ _LLM: Final = {
     "headers": "mapping",
     "error": "mapping",
 }
+_STREAM: Final = {"raw": "any", "broken": "mapping", "closed": "flag"}
 _COMMON: Final = {
     "depth": "number",
     "start": "number",
@@ -199,6 +201,7 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
     _check(document, fields, required=())
     if kind == "llm":
         _check_contents(document)
+        _check_answer(document)
     outcome_names = (
         _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - {"method", "path", "query", "request"}
     )
@@ -270,17 +273,19 @@ def read_end(document: dict[str, Plain]) -> End:
     )
 
 
-def _check(document: dict[str, Plain], fields: Mapping[str, str], required: tuple[str, ...]) -> None:
+def _check(
+    document: dict[str, Plain], fields: Mapping[str, str], required: tuple[str, ...], above: str = ""
+) -> None:
     for name in required:
         if name not in document:
-            raise Fault(name, "missing")
+            raise Fault(above + name, "missing")
     for key, value in document.items():
         expected = fields.get(key)
         if expected is None:
-            raise Fault(key, f"unknown field; known here: {', '.join(fields)}")
+            raise Fault(above + key, f"unknown field; known here: {', '.join(fields)}")
         kinds = _TYPES[expected]
         if not isinstance(value, kinds) or (expected == "number" and isinstance(value, bool)):
-            raise Fault(key, f"{expected} expected, found {_kind_of(value)}{_hint(expected, value)}")
+            raise Fault(above + key, f"{expected} expected, found {_kind_of(value)}{_hint(expected, value)}")
 
 
 def _hint(expected: str, value: Plain) -> str:
@@ -317,6 +322,20 @@ def _check_contents(document: dict[str, Plain]) -> None:
         for at, choice in enumerate(response["choices"]):  # type: ignore[arg-type]
             if isinstance(choice, dict):
                 _check_message(f"response.choices[{at}].message", choice.get("message"))
+
+
+def _check_answer(document: dict[str, Plain]) -> None:
+    style = document.get("json", json_style.DEFAULT)
+    if style not in json_style.STYLES:
+        raise Fault("json", f"unknown style {style!r}; the styles are {', '.join(json_style.STYLES)}")
+    headers = document.get("headers", {})
+    assert isinstance(headers, dict)
+    _text_mapping("headers", headers)
+    stream = document.get("stream")
+    if isinstance(stream, dict):
+        _check(stream, _STREAM, required=("raw",), above="stream.")
+        if "broken" in stream:
+            _check_error("stream.broken", stream["broken"])
 
 
 def _check_messages(field: str, messages: Any) -> None:

@@ -18,7 +18,7 @@ from stepfork.cli import output
 from stepfork.cli.entrypoint import Arguments, Reference, check_own, load, specs, working_directory_first
 from stepfork.cli.faults import FAILED, FINE, own_fault, users_traceback
 from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
-from stepfork.cli.settings import settings_options
+from stepfork.cli.settings import given_options, settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError, ReplayMismatchError
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
@@ -101,6 +101,7 @@ def record_command(header: Header, reference: Reference, where: str) -> str:
         words += ["--args", output.json_line(header.args)]
     for name in header.env:
         words += ["--env", name]
+    words += given_options(leave_out=("tools",) if header.tools else ())
     return shlex.join([*words, "-o", where])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -67,6 +67,20 @@ def settings_options(command: F) -> F:
     for name in reversed(NAMES):
         decorated = _option(name)(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def given_options(leave_out: Sequence[str] = ()) -> list[str]:
+    """The settings that were given on this command line, as words of another one."""
+    words: list[str] = []
+    for name, value in workspace.options.items():
+        if name in leave_out:
+            continue
+        if name == "fsync":
+            words.append("--fsync" if value else "--no-fsync")
+            continue
+        for item in value if name in config.LISTS else (value,):
+            words += [spelled(name), str(item)]
+    return words
 
 
 def _option(name: str) -> Callable[[Any], Any]:

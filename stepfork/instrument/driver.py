@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from stepfork.cassette.values import Unsupported
+from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Recorded
+from stepfork.errors import CassetteError, StepforkError
 from stepfork.instrument.adapter import Outcome, Target
 from stepfork.session import active
 from stepfork.session.run import Run, Ticket
@@ -42,25 +43,28 @@ class Live:
 
     def returned(self, value: Any) -> None:
         """The call returned; it is recorded before its caller sees the value."""
-        try:
-            outcome = self._target.returned(value)
-        except Unsupported as problem:
-            self._refuse(problem)
-        else:
-            if outcome is not None:
-                self.end(outcome)
+        outcome = self._said(lambda: self._target.returned(value))
+        if outcome is not None:
+            self.end(outcome)
 
     def raised(self, error: BaseException) -> None:
         """The call raised. What ends the whole run (KeyboardInterrupt, SystemExit) is no outcome."""
         if isinstance(error, asyncio.CancelledError):
             self.end({"cancelled": True})
         elif isinstance(error, Exception):
-            try:
-                outcome = self._target.raised(error)
-            except Unsupported as problem:
-                self._refuse(problem)
-            else:
+            outcome = self._said(lambda: self._target.raised(error))
+            if outcome is not None:
                 self.end(outcome)
+
+    def _said(self, outcome: Callable[[], Outcome | None]) -> Outcome | None:
+        """An outcome in plain values, or None after it was refused: the live run goes on undisturbed."""
+        try:
+            return outcome()
+        except Unsupported as problem:
+            self._refuse(problem)
+        except Exception as bug:
+            self._refuse(Unsupported("outcome", type(bug).__name__, f"(stepfork failed to read it: {bug})"))
+        return None
 
     def end(self, outcome: Outcome) -> None:
         """The call ended with this outcome; a stream says so when it is read to its end or closed."""
@@ -110,8 +114,10 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
     if step is THROUGH:
         return live()
     if isinstance(step, Recorded):
-        _check_cancelled(step)
-        return answer(step)
+        try:
+            return answer(_uncancelled(step))
+        except BadValue as problem:
+            raise _unreadable(problem) from None
     with step:
         try:
             value = live()
@@ -131,8 +137,10 @@ async def acall(
     if step is THROUGH:
         return await live()
     if isinstance(step, Recorded):
-        _check_cancelled(step)
-        return await answer(step)
+        try:
+            return await answer(_uncancelled(step))
+        except BadValue as problem:
+            raise _unreadable(problem) from None
     with step:
         try:
             value = await live()
@@ -143,6 +151,14 @@ async def acall(
         return value
 
 
-def _check_cancelled(recorded: Recorded) -> None:
+def _uncancelled(recorded: Recorded) -> Recorded:
     if recorded.outcome.get("cancelled"):
         raise asyncio.CancelledError
+    return recorded
+
+
+def _unreadable(problem: BadValue) -> StepforkError:
+    """A recorded answer that cannot be rebuilt is a fault of the cassette, and stays one to the end."""
+    run = session()
+    fault = CassetteError(str(problem), file=None if run is None else run.path)
+    return fault if run is None else run.latch(fault)

@@ -14,10 +14,10 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from stepfork.cassette import json_style
 from stepfork.cassette.values import Unsupported, decode, type_name
 from stepfork.core.model import Incoming, Plain, Tagged
 from stepfork.errors import ReplayMismatchError
-from stepfork.instrument import json_style
 from stepfork.instrument.adapter import Outcome
 
 _KEPT_HEADERS: Final = re.compile(r"x-request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.*|location")
@@ -88,7 +88,10 @@ def _body(request: Any) -> Plain:
         raise Unsupported(
             "request", kind.partition(";")[0] or type_name(content), "(uploads cannot be recorded yet)"
         )
-    body: Plain = json.loads(content)
+    try:
+        body: Plain = json.loads(content)
+    except ValueError:
+        raise Unsupported("request", "text", "(it is no JSON, though its content type says so)") from None
     if isinstance(body, dict) and body.get("stream") is False:
         del body["stream"]  # newer SDKs say so in parse(), older ones leave it out
     return body
@@ -267,8 +270,9 @@ def _replayed(module: Any, stream: Any, request: Any) -> Any:
 
     def after() -> None:
         if broken is not None:
-            kind = getattr(module, str(broken["class"]), module.ReadError)
-            raise kind(str(broken["args"][0]))
+            kind = getattr(module, str(broken["class"]), None)
+            known = isinstance(kind, type) and issubclass(kind, module.TransportError)
+            raise (kind if known else module.ReadError)(*map(str, broken["args"]))  # type: ignore[misc]
         if closed:
             raise ReplayMismatchError(
                 "the agent reads further in a stream than it did when it was recorded; record again",

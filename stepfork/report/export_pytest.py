@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 from stepfork.core.model import Plain
-from stepfork.report.python_source import Group, Item, Source, Text, layout, marked_if_long, quoted, source_of
+from stepfork.report.python_source import WIDTH, Group, Item, Source, Text, columns, layout, quoted, source_of
 
 _SEPARATORS: Final = re.compile(r"[\s_.:/-]+")
 _LONGEST: Final = 60  # characters of a test's name
@@ -93,7 +93,7 @@ def source_of_test(plan: Plan) -> str:
     if plan.sys_path is not None:
         lines += layout(_on_path(plan.sys_path), indent=0)
     lines += ["", "", f"def {function_name(plan.name)}() -> None:", *body]
-    source = "\n".join(map(marked_if_long, lines)) + "\n"
+    source = "\n".join(lines) + "\n"
     ast.parse(source)
     return source
 
@@ -103,8 +103,8 @@ def _import_order(line: str) -> tuple[bool, str]:
 
 
 def _docstring(plan: Plan) -> str:
-    what = f"Replays the recorded run {_comment(plan.name, 30)!r}; written by `stepfork export`."
-    return f'"""{what}"""'.replace("\\", "/")
+    frame = '"""Replays the recorded run \'{}\'; written by `stepfork export`."""'
+    return frame.format(_comment(plan.name, WIDTH + 2 - len(frame)))
 
 
 def _body(plan: Plan, imports: set[str]) -> list[str]:
@@ -152,7 +152,7 @@ def _remark(plan: Plan) -> list[str]:
 
 def _import(plan: Plan) -> list[str]:
     line = f"        from {plan.module} import {plan.function} as entrypoint"
-    if len(line) <= 88:
+    if columns(line) <= WIDTH:
         return [line]
     start = f"        from {plan.module} import ("
     return [start, f"            {plan.function} as entrypoint,", "        )"]
@@ -194,7 +194,11 @@ def _comment(text: str, longest: int) -> str:
     """Recorded text as something that can stand in a comment or docstring: one line, printable, no quotes."""
     line = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(line.replace('"', "'").replace("\\", "/").split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    if columns(line) <= longest:
+        return line
+    while columns(line) > longest - 1:
+        line = line[:-1]
+    return line + "…"
 
 
 def function_name(name: str) -> str:
@@ -204,7 +208,7 @@ def function_name(name: str) -> str:
     ('test_incident_triage', 'test_1_bad_e_class_90ba8ec8')
     """
     plain = unicodedata.normalize("NFKD", _SEPARATORS.sub("_", name.strip()))
-    safe = re.sub(r"[^A-Za-z0-9_]+", "_", re.sub(r"[\u0300-\u036f]", "", plain)).strip("_")
+    safe = re.sub(r"[^A-Za-z0-9]+", "_", re.sub(r"[\u0300-\u036f]", "", plain)).strip("_")
     words = safe.removeprefix("test_")
     if _SEPARATORS.sub("_", name.strip()).strip("_") != safe or len(words) > _LONGEST or not words:
         suffix = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]

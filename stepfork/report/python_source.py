@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
@@ -35,9 +35,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text literal, which may be split over several lines."""
+    """A literal of text or bytes, which may be split over several lines."""
 
-    value: str
+    value: str | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ def _mapping(pairs: list[Any], imports: set[str]) -> Source:
 
 def _object(value: Any, imports: set[str]) -> Source:
     if isinstance(value, bytes):
-        return _quote_bytes(value)
+        return Text(value)
     if isinstance(value, bytearray):
-        return Group("bytearray(", (Item(_quote_bytes(bytes(value))),) if value else (), ")")
+        return Group("bytearray(", (Item(Text(bytes(value))),) if value else (), ")")
     if isinstance(value, complex):
         return _call("complex", [_float(value.real), _float(value.imag)])
     if isinstance(value, datetime.datetime | datetime.date | datetime.time | datetime.timedelta):
@@ -154,15 +154,20 @@ def _call(name: str, arguments: Sequence[str]) -> Group:
 # -- texts ------------------------------------------------------------------------------------------
 
 
-def quoted(text: str) -> str:
-    r"""A text as a literal, in the quotes that need fewer escapes; what cannot be printed is escaped.
+def quoted(text: str | bytes) -> str:
+    r"""A text or bytes as a literal, in the quotes that need fewer escapes; what cannot be printed is escaped.
 
     >>> print(quoted('say "hi"'), quoted("a\n\x1b\ud83d"))
     'say "hi"' "a\n\x1b\ud83d"
     """
+    if isinstance(text, bytes):
+        return "b" + _in_quotes(text.decode("latin-1"), _escaped_byte)
+    return _in_quotes(text, _escaped)
+
+
+def _in_quotes(text: str, escape: Callable[[str, str], str]) -> str:
     mark = "'" if text.count('"') > text.count("'") else '"'
-    body = "".join(_escaped(character, mark) for character in text)
-    return mark + body + mark
+    return mark + "".join(escape(character, mark) for character in text) + mark
 
 
 def _escaped(character: str, mark: str) -> str:
@@ -171,14 +176,8 @@ def _escaped(character: str, mark: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]
 
 
-def _quote_bytes(value: bytes) -> str:
-    text = value.decode("latin-1")
-    mark = "'" if text.count('"') > text.count("'") else '"'
-    body = "".join(
-        _escaped(character, mark) if ord(character) < 0x7F else f"\\x{ord(character):02x}"
-        for character in text
-    )
-    return f"b{mark}{body}{mark}"
+def _escaped_byte(character: str, mark: str) -> str:
+    return _escaped(character, mark) if ord(character) < 0x7F else f"\\x{ord(character):02x}"
 
 
 def columns(text: str) -> int:
@@ -225,7 +224,7 @@ def layout(source: Source, *, indent: int, before: str = "", after: str = "") ->
     if isinstance(source, Text):
         room = WIDTH - indent - _INDENT
         fits = before and columns(quoted(source.value)) <= room
-        pieces = [source.value] if fits else _pieces(source.value, room)
+        pieces = (source.value,) if fits else _pieces(source.value, room)
         if len(pieces) == 1 and not fits:
             return [line]
         inner = [f"{margin}{' ' * _INDENT}{quoted(piece)}" for piece in pieces]
@@ -238,9 +237,12 @@ def layout(source: Source, *, indent: int, before: str = "", after: str = "") ->
     return [*lines, f"{margin}{source.closing}{after}"]
 
 
-def _pieces(text: str, room: int) -> list[str]:
+def _pieces(text: str | bytes, room: int) -> Sequence[str | bytes]:
     """A long text cut after its line ends, and where it must be after a blank, so that each part fits."""
     room = max(room, 40)
+    if isinstance(text, bytes):
+        step = room // 4 - 1  # a byte takes four columns at most
+        return [text[at : at + step] for at in range(0, len(text), step)]
     pieces = []
     for line in text.splitlines(keepends=True):
         while columns(quoted(line)) > room:
@@ -274,8 +276,3 @@ def _joined(pieces: list[str], room: int) -> list[str]:
         else:
             joined.append(piece)
     return joined
-
-
-def marked_if_long(line: str) -> str:
-    """A line that cannot be made shorter, marked so that linters let it be."""
-    return line if columns(line) <= WIDTH else f"{line}  # noqa: E501"

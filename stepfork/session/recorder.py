@@ -159,7 +159,7 @@ def end_of(
         try:
             form = encode_exception(error)
         except Unsupported:
-            form = {"class": class_name(type(error)), "args": [str(error)]}
+            form = {"class": class_name(type(error)), "args": [str(error)] if str(error) else []}
         redacted = redactor.redact(form)
         assert isinstance(redacted, dict)
         form = redacted

@@ -105,7 +105,7 @@ def test_validate_says_ok_and_counts_the_worst(recorded: Project) -> None:
     recorded.write("cassettes/changed.yaml", good.replace("rate: 72", "rate: 73"))
     recorded.write("cassettes/bare.yaml", good[: good.rindex("sha256:")])
     recorded.write(
-        "cassettes/bad.yaml", good.replace("tool: lookup", "tool: 3").replace("15]", "15]\nodd: 1")
+        "cassettes/bad.yaml", good.replace("tool: lookup", "tool: 3").replace("15]]", "15]]\nodd: 1")
     )
     assert (
         recorded.run("validate", "cassettes/run.yaml").out == "cassettes/run.yaml: ok (2 calls, completed)\n"
@@ -129,7 +129,7 @@ def test_validate_says_ok_and_counts_the_worst(recorded: Project) -> None:
 def test_validate_lists_all_faults_with_their_place(recorded: Project) -> None:
     text = recorded.read("cassettes/run.yaml")
     text = (
-        text.replace("tool: lookup", "tool: 3").replace("15]", "15]\nodd: 1").replace("output:", "outputs:")
+        text.replace("tool: lookup", "tool: 3").replace("15]]", "15]]\nodd: 1").replace("output:", "outputs:")
     )
     recorded.write("cassettes/bad.yaml", reseal(text))
     ended = recorded.run("validate", "cassettes/run.yaml", "cassettes/bad.yaml")
