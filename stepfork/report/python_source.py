@@ -155,7 +155,7 @@ def _call(name: str, arguments: Sequence[str]) -> Group:
 
 
 def quoted(text: str | bytes) -> str:
-    r"""A text or bytes as a literal, in the quotes that need fewer escapes; what cannot be printed is escaped.
+    r"""Text or bytes as a literal, in the quotes that need fewer escapes; what is not printable is escaped.
 
     >>> print(quoted('say "hi"'), quoted("a\n\x1b\ud83d"))
     'say "hi"' "a\n\x1b\ud83d"

@@ -184,7 +184,8 @@ def test_c148_values_are_equal_and_clean(project: Project) -> None:
         "deep": {"a": [{"b": ["c" * 30, "d" * 30, {"e": -0.0}]}, None, True]},
         "名": "绿色" * 30,
     }
-    project.write("odd.py", f"import tools\ndef run(given=None):\n    return {value!r}\n".replace("nan", "float('nan')").replace("inf,", "float('inf'),"))  # fmt: skip
+    source = repr(value).replace("nan", "float('nan')").replace("inf,", "float('inf'),")
+    project.write("odd.py", f"def run(given=None):\n    return {source}\n")
     args = json.dumps({"given": value})
     assert project.record("odd:run", "--args", args).status == 0
     export(project)

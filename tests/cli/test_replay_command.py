@@ -51,7 +51,8 @@ def test_json_survives_what_is_printed_below_python(recorded: Project) -> None:
         ("exiting", "call #1: tool 'lookup' argument 'minutes': expected 60, got 120"),
         (
             "early",
-            "call #1: expected tool 'lookup' but the agent never made it (2 of 2 recorded calls were not made)",
+            "call #1: expected tool 'lookup' but the agent never made it "
+            "(2 of 2 recorded calls were not made)",
         ),
     ],
 )
@@ -206,7 +207,18 @@ def test_a_foreign_module_named_in_a_file_is_not_even_imported(recorded: Project
 
 
 def test_a_call_at_import_is_answered_and_never_live(recorded: Project) -> None:
-    recorded.write("eager.py", "import tools\nHEALTH = tools.lookup('api')\ndef run(service):\n    tools.deployments(service)\n    return {'severity': 'P1', 'rate': 72}\n")  # fmt: skip
+    recorded.write(
+        "eager.py",
+        """
+        import tools
+
+        HEALTH = tools.lookup("api")
+
+        def run(service):
+            tools.deployments(service)
+            return {"severity": "P1", "rate": 72}
+        """,
+    )
     ended = recorded.run("replay", "cassettes/run.yaml", "--entrypoint", "eager:run")
     assert ended.status == 0, ended.err
     assert "BODY" not in ended.out
