@@ -43,6 +43,11 @@ class Slices(Sequence[tuple[int, str]]):
             part = part[1:]
         return part if at == len(self._parts) - 1 else f"{part}\n"
 
+    def begins(self, at: int, word: str) -> bool:
+        """Whether the text of one document begins so; cheaper than asking for the text."""
+        at = range(len(self._parts))[at]
+        return self._parts[at].startswith(word.encode(), 1 if at else 0)
+
     def line(self, at: int) -> int:
         """The line of the stream on which a document starts, from 1."""
         at = range(len(self._parts))[at]

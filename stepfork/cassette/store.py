@@ -7,7 +7,7 @@ whose checksum is absent or wrong is validated as a whole before anything of it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -45,9 +45,8 @@ class StoredCassette:
         text = reader.read_text(path) if text is None else text
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
-        self._slices = list(reader.split(text))
-        if not self._slices:
-            self._fail("the file is empty, so it is no cassette", 1)
+        self._slices = reader.split(text)
+        self._places: Sequence[int] = range(1, len(self._slices))  # of the calls, among the slices
         self.header = self._read_header()
         self.verdict, self.end = self._read_end(text)
         self.tops = self._tops()
@@ -58,7 +57,7 @@ class StoredCassette:
             self.warnings.append(f"{path}: the cassette {what}; it reads well and is replayed as it is")
 
     def __len__(self) -> int:
-        return len(self._slices)
+        return len(self._places)
 
     @property
     def status(self) -> Status:
@@ -78,13 +77,12 @@ class StoredCassette:
         """
         found = self._parsed.get(at)
         if found is None:
-            line, text = self._slices[at]
-            found = self._parsed[at] = self._read_call(line, text)[0]
+            found = self._parsed[at] = self._read_call(self._places[at])[0]
         return found
 
     def holds_secrets(self, at: int) -> bool:
         """Whether the call at a position holds a placeholder of a secret."""
-        return "<secret:" in self._slices[at][1]
+        return "<secret:" in self._slices.text(self._places[at])
 
     def call(self, number: int) -> Call:
         """The top-level call of that number (from 0) with its children, as users see it."""
@@ -98,19 +96,25 @@ class StoredCassette:
 
     def problems(self) -> Iterator[CassetteError]:
         """Every fault of every document, found by reading all of them, values included."""
-        for at, (line, text) in enumerate(self._slices):
+        deepest = 0  # how deep the next call may be
+        for at, place in enumerate(self._places):
             try:
-                recorded = self._parsed.get(at) or self._read_call(line, text)[0]
+                recorded = self._parsed.get(at) or self._read_call(place)[0]
                 _check_values(recorded)
+                if recorded.depth > deepest:
+                    raise schema.Fault(
+                        "depth", f"at most {deepest} here: no call before it encloses this one"
+                    )
+                deepest = recorded.depth + 1
             except CassetteError as problem:
                 yield problem
             except schema.Fault as fault:
-                yield self._located(fault, line, text)
+                yield self._located(fault, place)
         if self.end is not None:
             try:
                 _check_value("output", self.end.output)
             except schema.Fault as fault:
-                yield CassetteError(fault.problem, file=self.path, line=self._end_line, field=fault.field)
+                yield self._located(fault, len(self._slices) - 1)
 
     def trajectory(self) -> Trajectory:
         """All of it as a read-only trajectory of Python values.
@@ -133,93 +137,80 @@ class StoredCassette:
     # -- reading ------------------------------------------------------------------------------------
 
     def _read_header(self) -> schema.Header:
-        line, text = self._slices.pop(0)
-        document = self._parse(line, text)
         try:
-            return schema.read_header(document)
+            return schema.read_header(self._parse(0))
         except schema.Fault as fault:
-            raise self._located(fault, line, text) from None
+            raise self._located(fault, 0) from None
 
     def _read_end(self, text: str) -> tuple[integrity.Verdict, schema.End | None]:
-        line, last = self._slices[-1] if self._slices else (1, "")
-        if self._slices and (last.startswith("end:") or (last.strip() and self._is_end(line, last))):
-            self._slices.pop()
-            self._end_line = line
-            document = self._parse(line, last)
+        last = len(self._slices) - 1
+        if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
+            self._places = range(1, last)
             try:
-                return integrity.verify(text), schema.read_end(document)
+                return integrity.verify(text), schema.read_end(self._parse(last))
             except schema.Fault as fault:
-                raise self._located(fault, line, last) from None
+                raise self._located(fault, last) from None
         if _PARTIAL.search(self.path.name) is None:
-            self._fail(f"the end document is missing, so the file was cut off; {_MEND}", line)
-        self._end_line = line
+            self._fail(
+                f"the end document is missing, so the file was cut off; {_MEND}", self._slices.line(last)
+            )
         # while recording, every whole document is followed by its separator: what has none is torn
-        if self._slices:
-            torn = self._slices.pop()[1]
-            if torn.strip():
-                self.warnings.append(
-                    f"{self.path}: the last call was cut off while it was written; it is left out"
-                )
+        self._places = range(1, last)
+        if last > 0 and self._slices.text(last).strip():
+            self.warnings.append(
+                f"{self.path}: the last call was cut off while it was written; it is left out"
+            )
         return "absent", None
 
-    def _is_end(self, line: int, text: str) -> bool:
+    def _is_end(self, place: int) -> bool:
         try:
-            return "end" in self._parse(line, text)
+            return "end" in self._parse(place)
         except CassetteError:
             return False
 
     def _tops(self) -> list[int]:
         if self.end is None:
-            self._reorder()
+            self._places = self._in_order_of_start()
             return [at for at in range(len(self)) if self.recorded(at).depth == 0]
         if self.verdict == "ok":  # written by us: depth is the first field where it is there at all
-            return [at for at, (_, text) in enumerate(self._slices) if not text.startswith("depth:")]
-        tops = [at for at, (line, text) in enumerate(self._slices) if "depth" not in self._parse(line, text)]
-        if len(self) and (not tops or tops[0] != 0):
-            line, text = self._slices[0]
-            raise self._located(schema.Fault("depth", "the first call cannot be inside another"), line, text)
-        return tops
+            return [at for at, place in enumerate(self._places) if not self._slices.begins(place, "depth:")]
+        return [at for at, place in enumerate(self._places) if "depth" not in self._parse(place)]
 
-    def _reorder(self) -> None:
-        """Brings a partial file, which is in order of completion, into order of start."""
-        placed: dict[int, tuple[tuple[int, str], schema.Place]] = {}
-        for at, (line, text) in enumerate(self._slices):
-            place = self._read_call(line, text)[1] or schema.Place(at)
-            placed[place.start] = ((line, text), place)
-        self._slices = []
-        kept: set[int] = set()
+    def _in_order_of_start(self) -> list[int]:
+        """The places of a partial file, which is in order of completion, as a finished one has them."""
+        placed: dict[int, tuple[int, int | None]] = {}
+        for at, place in enumerate(self._places):
+            where = self._read_call(place)[1] or schema.Place(at)
+            placed[where.start] = (place, where.parent)
+        kept: dict[int, int] = {}
         for start in sorted(placed):
-            piece, place = placed[start]
-            if place.parent is None or place.parent in kept:
-                kept.add(start)
-                self._slices.append(piece)
-        if len(kept) < len(placed):
-            lost = len(placed) - len(kept)
-            self.warnings.append(
-                f"{self.path}: {lost} call(s) made inside a call that never ended are left out"
-            )
-        self._parsed.clear()
+            place, parent = placed[start]
+            if parent is None or parent in kept:
+                kept[start] = place
+        if lost := len(placed) - len(kept):
+            self.warnings.append(f"{self.path}: {lost} call(s) inside a call that never ended are left out")
+        return list(kept.values())
 
-    def _read_call(self, line: int, text: str) -> tuple[Recorded, schema.Place | None]:
-        document = self._parse(line, text)
+    def _read_call(self, place: int) -> tuple[Recorded, schema.Place | None]:
         try:
-            return schema.read_call(document)
+            return schema.read_call(self._parse(place))
         except schema.Fault as fault:
-            raise self._located(fault, line, text) from None
+            raise self._located(fault, place) from None
 
-    def _parse(self, line: int, text: str) -> dict[str, Plain]:
-        return reader.parse_document(text, file=self.path, first_line=line, known_tags=TAGS)
+    def _parse(self, place: int) -> dict[str, Plain]:
+        return reader.parse_document(
+            self._slices.text(place),
+            file=self.path,
+            first_line=lambda: self._slices.line(place),
+            known_tags=TAGS,
+        )
 
-    def _located(self, fault: schema.Fault, line: int, text: str) -> CassetteError:
+    def _located(self, fault: schema.Fault, place: int) -> CassetteError:
         problem = fault.problem
         if not isinstance(fault, schema.UnknownVersion) and fault.field == "stepfork":
             problem = f"{problem}; {_MEND}"
-        return CassetteError(
-            problem,
-            file=self.path,
-            line=reader.line_of(text, fault.field, first_line=line),
-            field=fault.field,
-        )
+        line = reader.line_of(self._slices.text(place), fault.field, first_line=self._slices.line(place))
+        return CassetteError(problem, file=self.path, line=line, field=fault.field)
 
     def _fail(self, problem: str, line: int) -> NoReturn:
         raise CassetteError(problem if _MEND in problem else f"{problem}; {_MEND}", file=self.path, line=line)

@@ -183,9 +183,8 @@ def _encode_moment(value: datetime | time, encoder: _Encoder, path: str) -> Plai
         return text
     if zone is UTC and not value.fold:
         return text + "Z"
-    if type(zone) is timezone and zone.tzname(None).startswith("UTC") and not value.fold:
-        offset = zone.utcoffset(None)
-        return [text, offset // timedelta(microseconds=1)]
+    if type(zone) is timezone and zone.tzname(None).startswith("UTC"):
+        return [text, zone.utcoffset(None) // timedelta(microseconds=1), value.fold]
     if zone is None:
         return [text, None, value.fold]
     if type(zone) is ZoneInfo and zone.key:
@@ -199,15 +198,15 @@ def _decode_moment(kind: type[datetime] | type[time]) -> Callable[[Any], datetim
             if content.endswith("Z"):
                 return kind.fromisoformat(content[:-1]).replace(tzinfo=UTC)
             return kind.fromisoformat(content)
-        text, zone, *fold = content
-        naive = kind.fromisoformat(_text(text))
+        text, zone, fold = content
+        naive = kind.fromisoformat(_text(text)).replace(fold=fold)
+        if zone is None:
+            return naive
         if isinstance(zone, int):
             return naive.replace(tzinfo=timezone(timedelta(microseconds=zone)))
-        if zone is None:
-            return naive.replace(fold=fold[0])
         if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", _text(zone)):
             raise BadValue(f"{zone!r} is no time zone")
-        return naive.replace(tzinfo=ZoneInfo(zone), fold=fold[0])
+        return naive.replace(tzinfo=ZoneInfo(zone))
 
     return decode_moment
 

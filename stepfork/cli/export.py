@@ -27,8 +27,8 @@ from stepfork.cli.replay import entrypoint_of
 from stepfork.cli.settings import settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
+from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
-from stepfork.report.text import error_text
 
 
 @click.command()
@@ -66,7 +66,8 @@ def export(
     cassette = open_cassette(path)
     expected = None if expect_output is None else read_expectation(expect_output)
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
-    loaded = _load(path, reference, own_root)
+    with output.stdout_is_stderr():
+        loaded = _load(path, reference, own_root)
     loaded.check(Arguments.of(decode(cassette.header.args), f"{where}: args"))
     plan = _plan(
         cassette, loaded, Path.cwd() if test is None else test.parent, _plain(expected, expect_output)

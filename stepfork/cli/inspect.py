@@ -10,7 +10,8 @@ from stepfork.cli.files import cassette_at, open_cassette, shown
 from stepfork.cli.settings import settings_options
 from stepfork.errors import ConfigError
 from stepfork.report.as_json import call_json, overview_json
-from stepfork.report.text import call_in_full, numbered, overview, secrets_of
+from stepfork.report.calls import numbered, secrets_of
+from stepfork.report.text import call_in_full, overview
 
 
 @click.command()

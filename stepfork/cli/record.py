@@ -19,7 +19,8 @@ from stepfork.cli.files import cassette_at, parse_json, shown, warn
 from stepfork.cli.settings import settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
-from stepfork.report.text import calls_text, counted, numbered
+from stepfork.report.calls import counted, numbered
+from stepfork.report.text import calls_text
 from stepfork.session.run import Recipe, Run
 
 

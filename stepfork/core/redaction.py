@@ -19,14 +19,10 @@ from urllib.parse import quote, quote_plus
 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
+from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST
 from stepfork.core.secret_shapes import COOKIES, LONGEST_NAME, Names, basic_password, find, is_word, normalise
 from stepfork.errors import ConfigError
 
-PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
-"""What stands for a secret: its label and its number."""
-_MARK: Final = "<secret:"
-_SHORTEST: Final = 8
-"""A secret of fewer characters is replaced only where its key or context says that it is one."""
 _SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S+)")
 _COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
 _OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "uuid", "complex"})
@@ -240,6 +236,16 @@ class Redactor:
             assert isinstance(result, dict)
             return result
 
+    def learn(self, value: str, label: str) -> str:
+        """Takes a value for a secret from now on; gives the placeholder that stands for it.
+
+        >>> Redactor().learn("hunter2hunter2", "password")
+        '<secret:password:1>'
+        """
+        with self._lock:
+            self._learn(value, label)
+            return self._placeholder(label, value, None)
+
     def reserve(self, value: Plain) -> None:
         """Takes note of the placeholders in a recorded value, so that no new secret gets the number of one.
 
@@ -262,7 +268,7 @@ class Redactor:
         while stack:
             item = stack.pop()
             if isinstance(item, str):
-                if len(item) >= _SHORTEST or every:
+                if len(item) >= SHORTEST or every:
                     seen = memo.get(item)
                     if seen is None:
                         fresh.append(item)
@@ -285,7 +291,7 @@ class Redactor:
                 if item.tag not in _BYTES:
                     stack.append(item.value)
         text = "\n".join(fresh)
-        if _MARK in text:
+        if MARK in text:
             self._reserve(text)
         if not clean or (fresh and self._may_hold_secret(text, fresh)):
             return False
@@ -385,7 +391,7 @@ class Redactor:
     # ------------------------------------------------------------------------------------- texts
 
     def _text(self, text: str, keys: bool, path: _Path) -> str:
-        if len(text) < _SHORTEST and not self._patterns:
+        if len(text) < SHORTEST and not self._patterns:
             return text
         result = self._memo[keys].get(text)
         if result is None:
@@ -425,7 +431,7 @@ class Redactor:
         """The text with placeholders at these places. Placeholders that it holds already stay untouched."""
         if not places:
             return text
-        fixed = [match.span() for match in PLACEHOLDER.finditer(text)] if _MARK in text else []
+        fixed = [match.span() for match in PLACEHOLDER.finditer(text)] if MARK in text else []
         parts: list[str] = []
         done = 0
         for at, minus_end, _, label, value in sorted(places):
@@ -468,7 +474,7 @@ class Redactor:
         given, and the recording knew it by this key too.
         """
         secret = value.strip()
-        if len(secret) < _SHORTEST:
+        if len(secret) < SHORTEST:
             secret = value
         scheme = _SCHEME.fullmatch(secret) if "authorization" in label else None
         if scheme:
@@ -492,7 +498,7 @@ class Redactor:
     def _learn(self, value: str, label: str) -> None:
         """From now on the value is replaced wherever it stands, unless it is too short or too plain."""
         if (
-            len(value) < _SHORTEST
+            len(value) < SHORTEST
             or value in self._values
             or not _may_spread(value, label)
             or self._is_allowed(value)
@@ -504,7 +510,7 @@ class Redactor:
                 self._forms[form] = value
                 self._index.add(form)
             probe = max(_PROBE.findall(form), key=len, default="")
-            if len(probe) < _SHORTEST:
+            if len(probe) < SHORTEST:
                 self._unprobed = len(self._values)
             else:
                 if probe not in self._probes:
@@ -516,7 +522,7 @@ class Redactor:
         placeholder = self._placeholders.get((label, value))
         if placeholder is None:
             number = self._numbers[label] = self._numbers.get(label, 0) + 1
-            placeholder = self._placeholders[label, value] = f"{_MARK}{label}:{number}>"
+            placeholder = self._placeholders[label, value] = f"{MARK}{label}:{number}>"
             if not PLACEHOLDER.fullmatch(value):
                 self._found.append(Secret(label, placeholder, _spell(path), value))
         return placeholder
@@ -569,7 +575,7 @@ class _Index:
 
 def _may_spread(value: str, label: str) -> bool:
     """Whether a value can be told from ordinary text, so that it may be replaced wherever it stands."""
-    if _MARK in value or _MASK.match(value) or is_word(value):
+    if MARK in value or _MASK.match(value) or is_word(value):
         return False
     return not (label in COOKIES and value.isalpha() and len(value) < 16)  # consent=accepted
 
@@ -586,7 +592,7 @@ def _spellings(value: str) -> list[str]:
             whole = base64.b64encode(b"\0" * shift + raw).decode()
             core = whole[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]
             forms += (core, core.replace("+", "-").replace("/", "_"))
-    return [form for form in dict.fromkeys(forms) if form != value and len(form) >= _SHORTEST]
+    return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
 
 
 def _strings(value: Plain) -> Iterator[str]:
@@ -627,43 +633,3 @@ def _spell(path: _Path) -> str:
         path, step = path
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
     return "".join(reversed(steps)).removeprefix(".")
-
-
-class Renaming:
-    """Which placeholder of a recording stands for which of a run: one to one, the same at every place.
-
-    >>> renaming = Renaming()
-    >>> renaming.unify("Bearer <secret:token:1>", "Bearer <secret:token:3>")
-    True
-    >>> renaming.unify("<secret:token:2>", "<secret:token:3>")
-    False
-    """
-
-    __slots__ = ("_incoming", "_recorded")
-
-    def __init__(self) -> None:
-        self._recorded: dict[tuple[str, str], str] = {}
-        self._incoming: dict[tuple[str, str], str] = {}
-
-    def fork(self) -> Renaming:
-        """An independent copy to try a comparison with; keep it in place of this one to commit to it."""
-        copy = Renaming()
-        copy._recorded = self._recorded.copy()
-        copy._incoming = self._incoming.copy()
-        return copy
-
-    def unify(self, recorded: str, incoming: str) -> bool:
-        """Whether two texts are equal up to the numbers in their placeholders; if not, nothing is kept."""
-        if _MARK not in recorded:
-            return recorded == incoming
-        old, new = PLACEHOLDER.split(recorded), PLACEHOLDER.split(incoming)
-        if old[0::3] != new[0::3] or old[1::3] != new[1::3]:
-            return False
-        trial = self.fork()
-        for label, one, other in zip(old[1::3], old[2::3], new[2::3], strict=True):
-            if trial._recorded.setdefault((label, one), other) != other:
-                return False
-            if trial._incoming.setdefault((label, other), one) != one:
-                return False
-        self._recorded, self._incoming = trial._recorded, trial._incoming
-        return True

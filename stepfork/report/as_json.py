@@ -13,7 +13,7 @@ from typing import Any
 from stepfork.cassette.schema import End
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Plain, Recorded, Tagged
-from stepfork.report.text import Numbered, Secret
+from stepfork.report.calls import Numbered, Secret
 
 
 def json_value(value: Plain) -> Any:

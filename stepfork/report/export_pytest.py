@@ -185,9 +185,8 @@ def _below_here(path: PurePosixPath) -> Source:
 
 
 def _on_path(folder: PurePosixPath) -> Source:
-    here = "Path(__file__).parent"
-    place = here if str(folder) == "." else f"{here} / {quoted(str(folder))}"
-    return Group("sys.path.append(", (Item(f"str({place})"),), ")")
+    place = "Path(__file__).parent" if str(folder) == "." else _below_here(folder)
+    return Group("sys.path.append(", (Item(Group("str(", (Item(place),), ")")),), ")")
 
 
 def _comment(text: str, longest: int) -> str:

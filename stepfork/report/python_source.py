@@ -72,7 +72,8 @@ def source_of(value: Plain, imports: set[str]) -> Source:
 
 
 def _float(value: float) -> str:
-    return repr(value) if math.isfinite(value) else f'float("{value!r}")'
+    # formatters write an exponent without its plus
+    return repr(value).replace("e+", "e") if math.isfinite(value) else f'float("{value!r}")'
 
 
 def _items(values: Sequence[Plain], imports: set[str]) -> tuple[Item, ...]:

@@ -12,11 +12,12 @@ from stepfork.cassette.schema import End
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain
-from stepfork.core.redaction import Redactor, Renaming
+from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import Renaming
 from stepfork.core.wording import spell, spell_pair
 from stepfork.errors import ReplayMismatchError
 from stepfork.report.as_json import json_value
-from stepfork.report.text import error_text
+from stepfork.report.calls import error_text
 from stepfork.session.expectation import expect
 from stepfork.session.recorder import end_of
 from stepfork.session.run import Counts

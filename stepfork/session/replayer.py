@@ -6,7 +6,8 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.core.matching import match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
-from stepfork.core.redaction import Redactor, Renaming
+from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import Renaming
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
 
@@ -48,7 +49,7 @@ class Replayer:
             if mismatch is None:
                 if recorded.unfinished:
                     raise faults.no_answer(self._where, at + 1, call)
-                self._renaming = trial
+                self._commit(trial)
                 self._order.take(at)
                 self._made.append(at)
                 if self.cassette.holds_secrets(self._tops[at]):
@@ -61,6 +62,11 @@ class Replayer:
         if self._stop_past:
             raise PastRecording
         raise faults.one_more(self._where, call, self._count_same(call))
+
+    def _commit(self, trial: Renaming) -> None:
+        self._renaming = trial
+        for value, label in trial.learned.items():
+            trial.know(value, self._redactor.learn(value, label))
 
     def refuse(self, kind: str, name: str, path: str, type_: str) -> ReplayMismatchError:
         """The error for an argument that has no plain form."""

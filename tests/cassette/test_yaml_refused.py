@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -246,11 +245,3 @@ def test_read_text(tmp_path: Path) -> None:
         read_text(tmp_path / "none.yaml")
     with pytest.raises(CassetteError, match="cannot be read"):
         read_text(file / "below.yaml")
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.touch(mode=0o000)
-    with pytest.raises(CassetteError, match="cannot be read"):
-        read_text(file)

@@ -214,6 +214,7 @@ def test_an_entrypoint_among_the_tools_is_left_out(project: Project) -> None:
 
 
 def test_without_output_the_test_goes_to_stdout(recorded: Project) -> None:
+    recorded.write("agent.py", "print('imported')\n" + recorded.read("agent.py"))
     ended = recorded.run("export", "cassettes/run.yaml", "--pytest")
     assert ended.status == 0
     recorded.write("test_here.py", ended.out)

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepfork.core.model import Tagged
-from stepfork.core.redaction import PLACEHOLDER, Redactor, Renaming, Rules
+from stepfork.core.redaction import Redactor, Rules
+from stepfork.core.renaming import PLACEHOLDER, Renaming
 from stepfork.errors import ConfigError
 
 # one long random text to cut samples from; no part of it is a real secret

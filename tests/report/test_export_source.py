@@ -19,7 +19,7 @@ PLANS = {
     "plain": PLAN,
     "long paths": Plan("outage", LONG, "agent", "run", sys_path=LONG.parent),
     "long names": Plan(
-        "a run with quite a long name, " * 9, PLAN.cassette, ".".join(["package"] * 9), "run_it_all" * 4
+        "a run with quite a long name, " * 9, PLAN.cassette, ".".join(["package"] * 7), "run_it_all" * 4
     ),
     "wide name": Plan("名前" * 30, PLAN.cassette, "agent", "run"),
     "async": Plan("x", PLAN.cassette, "agent", "run", is_async=True, args=["a" * 50, "b" * 50]),

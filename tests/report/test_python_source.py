@@ -26,7 +26,7 @@ def run(value: Any) -> Any:
     imports: set[str] = set()
     lines = layout(source_of(encode(value), imports), indent=0, before="value = ")
     namespace: dict[str, Any] = {}
-    exec(compile("\n".join([*sorted(imports), *lines]), "<source>", "exec"), namespace)
+    exec(compile("\n".join([*sorted(imports), *lines]), "<source>", "exec"), namespace)  # noqa: S102
     return namespace["value"]
 
 

@@ -9,8 +9,9 @@ import pytest
 from stepfork.cassette.schema import End
 from stepfork.core.model import Incoming, Recorded, Tagged
 from stepfork.core.redaction import Redactor
+from stepfork.report.calls import Numbered, is_failure
 from stepfork.report.replay_report import Happened, Report, judge
-from stepfork.report.text import Numbered, answer, call_in_full, calls_text, is_failure, question
+from stepfork.report.text import answer, call_in_full, calls_text, question
 from stepfork.session.run import Counts
 
 
@@ -76,10 +77,23 @@ def test_children_are_indented_below_their_parent() -> None:
 def test_one_call_in_full() -> None:
     args = {"text": "one\ntwo", "list": [1, {"a": []}], "empty": {}, "t": Tagged("tuple", ["x"])}
     call = Recorded(Incoming("tool", "note", args), {"result": None})
-    assert call_in_full(Numbered(1, (call,))).splitlines() == [
-        "#1 tool 'note'", "args:", "  text: |", "    one", "    two", "  list:", "    - 1", "    -", "      a: []",
-        "  empty: {}", "  t:", "    !tuple", '      - "x"', "result:", "  null",
-    ]  # fmt: skip
+    shown = """\
+#1 tool 'note'
+args:
+  text: |
+    one
+    two
+  list:
+    - 1
+    -
+      a: []
+  empty: {}
+  t:
+    !tuple
+      - "x"
+result:
+  null"""
+    assert call_in_full(Numbered(1, (call,))) == shown
 
 
 def verdict(happened: Happened, end: End | None, **more: Any) -> Report:

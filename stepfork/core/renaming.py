@@ -1,0 +1,113 @@
+"""Which placeholder of a recording stands for which secret of a run. Knows placeholders; finds no secrets.
+
+A recording and a run number their secrets on their own, and a dummy value may stand where a real one did:
+what counts is that the same placeholder always stands for the same secret, one to one.
+
+A value that only a later call showed to be secret is a placeholder everywhere in the finished recording, but
+a run does not know it yet when it comes by. So a placeholder also stands for any text of at least
+`SHORTEST` characters, the same from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
+"""What stands for a secret: its label and its number."""
+MARK: Final = "<secret:"
+SHORTEST: Final = 8
+"""A secret of fewer characters is replaced only where its key or context says that it is one."""
+
+
+class Renaming:
+    """The pairs found so far. `fork` it to try a comparison; keep the fork to commit to it.
+
+    Attributes:
+        learned: values that turned out to be secret in this fork, with their label.
+
+    >>> renaming = Renaming()
+    >>> renaming.unify("Bearer <secret:token:1>", "Bearer <secret:token:3>")
+    True
+    >>> renaming.unify("<secret:token:2>", "<secret:token:3>")
+    False
+    >>> renaming.unify("log in with <secret:password:1>", "log in with hunter2hunter2"), renaming.learned
+    (True, {'hunter2hunter2': 'password'})
+    """
+
+    __slots__ = ("_incoming", "_known", "_recorded", "learned")
+
+    def __init__(self) -> None:
+        self._recorded: dict[str, str] = {}
+        self._incoming: dict[str, str] = {}
+        self._known: dict[str, str] = {}  # values by themselves -> the run's placeholder for them
+        self.learned: dict[str, str] = {}
+
+    def fork(self) -> Renaming:
+        """An independent copy that has learned nothing yet."""
+        copy = Renaming()
+        copy._recorded = self._recorded.copy()
+        copy._incoming = self._incoming.copy()
+        copy._known = self._known.copy()
+        return copy
+
+    def know(self, value: str, placeholder: str) -> None:
+        """From now on a learned value is the run's `placeholder`."""
+        self._known[value] = placeholder
+        recorded = self._incoming.pop(value, None)
+        if recorded is not None:
+            self._recorded[recorded] = placeholder
+            self._incoming[placeholder] = recorded
+
+    def unify(self, recorded: str, incoming: str) -> bool:
+        """Whether two texts are equal up to what the placeholders stand for; if not, nothing is kept."""
+        if MARK not in recorded:
+            return recorded == incoming
+        pairs = self._pairs(recorded, incoming)
+        if pairs is None:
+            return False
+        trial = self.fork()
+        for placeholder, text in pairs:
+            text = self._known.get(text, text)
+            if trial._recorded.setdefault(placeholder, text) != text:
+                return False
+            if trial._incoming.setdefault(text, placeholder) != placeholder:
+                return False
+        self._recorded, self._incoming = trial._recorded, trial._incoming
+        self.learned |= {
+            text: placeholder.split(":")[1]
+            for placeholder, text in pairs
+            if text not in self._known and not PLACEHOLDER.fullmatch(text)
+        }
+        return True
+
+    def _pairs(self, recorded: str, incoming: str) -> list[tuple[str, str]] | None:
+        """What each placeholder of `recorded` stands for in `incoming`, read from left to right."""
+        pairs: list[tuple[str, str]] = []
+        at = start = 0  # in `incoming`, in `recorded`
+        for found in PLACEHOLDER.finditer(recorded):
+            literal = recorded[start : found.start()]
+            if not incoming.startswith(literal, at):
+                return None
+            at, start = at + len(literal), found.end()
+            text = self._text_at(incoming, at, found, recorded)
+            if text is None:
+                return None
+            pairs.append((found[0], text))
+            at += len(text)
+        return pairs if incoming[at:] == recorded[start:] else None
+
+    def _text_at(self, incoming: str, at: int, found: re.Match[str], recorded: str) -> str | None:
+        there = PLACEHOLDER.match(incoming, at)
+        if there is not None:
+            return there[0] if there[1] == found[1] else None
+        following = PLACEHOLDER.search(recorded, found.end())
+        literal = recorded[found.end() : following.start() if following else len(recorded)]
+        if following is None:
+            end = len(incoming) - len(literal)
+        elif literal:
+            end = incoming.find(literal, at + SHORTEST)
+        else:
+            return None  # nothing tells where one secret ends and the next begins
+        text = incoming[at:end] if end >= at + SHORTEST else ""
+        return text if text and MARK not in text else None

@@ -1,0 +1,166 @@
+"""Python values and exceptions to plain values and back."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import math
+from collections import OrderedDict
+from decimal import Decimal
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepfork.cassette.emitter import emit_document
+from stepfork.cassette.exceptions import decode_exception, encode_exception
+from stepfork.cassette.reader import parse_document
+from stepfork.cassette.values import TAGS, BadValue, Unsupported, decode, encode
+from stepfork.core.canonical import canonical_text
+from stepfork.core.model import Tagged
+
+FAR = dt.timezone(dt.timedelta(hours=-3, minutes=7))
+ZONES = st.none() | st.just(dt.UTC) | st.just(ZoneInfo("Europe/Oslo")) | st.just(FAR)
+HASHABLE = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.decimals()
+    | st.uuids() | st.dates() | st.timedeltas() | st.datetimes(timezones=ZONES) | st.times() | st.complex_numbers()
+)  # fmt: skip
+VALUES = st.recursive(
+    HASHABLE,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(HASHABLE, inner, max_size=4)
+        | st.frozensets(st.integers() | st.text(), max_size=4)
+        | st.sets(st.integers(), max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in type and value, NaN included."""
+    return type(one) is type(other) and canonical_text(encode(one)) == canonical_text(encode(other))
+
+
+@given(VALUES)
+def test_a_value_comes_back_as_itself_through_the_file(value: Any) -> None:
+    text = emit_document({"v": encode(value)})
+    for pure in (False, True):
+        again = decode(parse_document(text, known_tags=TAGS, pure=pure)["v"])
+        assert same(again, value)
+        assert repr(again) == repr(value) or not isinstance(value, dt.datetime | dt.time | Decimal | float)
+
+
+def test_C17_C21_values_keep_their_types() -> None:
+    class S(str):
+        pass
+
+    value = {
+        "at": dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        "id": UUID(int=1),
+        "p": Decimal("0.10"),
+        "s": {3, 1, 2},
+        "path": Path("a/b"),
+        "posix": PurePosixPath("a"),
+        "windows": PureWindowsPath("a\\b"),
+        "big": 10**40,
+        "minus zero": -0.0,
+    }
+    again = decode(encode(value))
+    assert again == value
+    assert str(again["p"]) == "0.10"
+    assert math.copysign(1, again["minus zero"]) == -1
+    assert type(decode(encode(S("text")))) is str
+    assert type(decode(encode(OrderedDict(b=1, a=2)))) is dict
+    assert list(decode(encode(OrderedDict(b=1, a=2)))) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "value", [object(), lambda: 1, open, iter([1]), asyncio, type, ValueError("x"), memoryview(b"a")]
+)
+def test_what_would_not_come_back_is_refused_with_its_path(value: Any) -> None:
+    with pytest.raises(Unsupported) as caught:
+        encode({"rows": [1, (2, value)]}, "result")
+    assert caught.value.path == "result.rows[1][1]"
+
+
+def test_cycles_and_depth_are_refused() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(Unsupported, match="contains itself"):
+        encode(cycle)
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(Unsupported, match="levels deep"):
+        encode(deep)
+    shared: list[Any] = [1]
+    assert decode(encode([shared, shared])) == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [Tagged("date", "no"), Tagged("tuple", 1), Tagged("nope", 1), Tagged("map", [[1]]), Tagged("bytes", "%"),
+     Tagged("datetime", ["2024-01-01T00:00:00", "../../etc/passwd", 0]), Tagged("timedelta", 1.5),
+     Tagged("map", [[[], 1]])],
+)  # fmt: skip
+def test_a_wrong_tag_is_a_clear_error(bad: Tagged) -> None:
+    with pytest.raises(BadValue):
+        decode(bad)
+
+
+class WithAttributes(Exception):
+    def __init__(self, message: str, retry: int) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
+class Renamed(OSError):
+    pass
+
+
+class Never(Exception):
+    def __new__(cls, *args: Any) -> Never:
+        return super().__new__(cls, "changed")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), KeyError("k"), OSError(2, "no such", "f"), FileNotFoundError(2, "a", "b"),
+     Renamed(1, "x", "f"), UnicodeDecodeError("utf8", b"a", 0, 1, "r"), WithAttributes("down", 30),
+     json.JSONDecodeError("m", "doc", 1), TimeoutError(), StopIteration(3), ZeroDivisionError("division by zero")],
+)  # fmt: skip
+def test_an_exception_comes_back_as_the_same_class(error: Exception) -> None:
+    again = decode_exception(encode_exception(error))
+    assert type(again) is type(error)
+    assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
+
+
+def test_an_exception_that_would_change_is_refused() -> None:
+    with pytest.raises(Unsupported):
+        encode_exception(Never("x"))
+    with pytest.raises(Unsupported, match="args"):
+        encode_exception(ValueError(object()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "builtins:print",
+        "no.such:Error",
+        "builtins:KeyboardInterrupt",
+        "builtins:SystemExit",
+        "builtins",
+        ":",
+    ],
+)
+def test_no_other_callable_named_in_a_file_is_called(name: str) -> None:
+    with pytest.raises(BadValue):
+        decode_exception({"class": name, "args": ["x"]})
