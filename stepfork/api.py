@@ -202,7 +202,7 @@ class Session:
                 settings,
                 name=self._name,
                 recipe=self._recipe,
-                hints=self._hints or _hints(path),
+                hints=self._hints,
                 outer=active.enclosing(),
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
@@ -273,10 +273,6 @@ def _patch(stack: ExitStack, tools: tuple[str, ...], exclude: tuple[str, ...]) -
 
     HOOKS.check_modules(tools)
     stack.callback(HOOKS.release, HOOKS.hold(tools, exclude))
-
-
-def _hints(path: Path) -> Hints:
-    return Hints(record=f"run the same code inside 'with stepfork.record({str(path)!r}):'")
 
 
 def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides: Any) -> Session:

@@ -231,9 +231,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         _MODE,
         metavar="MODE",
-        help="replay (the default): answer every call from the test's cassette; record: run live and write it;"
-        " "
-        "auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
+        help="replay (the default): answer every call from the test's cassette; record: run live and write "
+        "it; auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
     )
     group.addoption(
         _FOLDER,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError, ReplayMismatchError
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
 from stepfork.session.config import project_root
-from stepfork.session.faults import Hints
+from stepfork.session.faults import Hints, record_command
 from stepfork.session.run import Run
 
 
@@ -57,7 +57,13 @@ def replay(
         {"exclude": (*settings.exclude, str(reference))},
         source="stepfork replay",
         fixed_mode="replay",
-        hints=Hints(record=record_command(cassette.header, reference, where)),
+        hints=Hints(
+            record=record_command(
+                replace(cassette.header, entrypoint=str(reference)),
+                where,
+                given_options(leave_out=("tools",) if cassette.header.tools else ()),
+            )
+        ),
     )
     with output.stdout_is_stderr() if as_json else nullcontext():
         happened = _run(session, reference, own_root, arguments, cassette)
@@ -90,19 +96,6 @@ def entrypoint_of(cassette: StoredCassette, given: str | None, where: str) -> tu
     root = project_root(Path.cwd())
     check_own(reference, root)
     return reference, root
-
-
-def record_command(header: Header, reference: Reference, where: str) -> str:
-    """The command that records this cassette again."""
-    words = ["stepfork", "record", str(reference)]
-    for pattern in header.tools:
-        words += ["--tools", pattern]
-    if header.args:
-        words += ["--args", output.json_line(header.args)]
-    for name in header.env:
-        words += ["--env", name]
-    words += given_options(leave_out=("tools",) if header.tools else ())
-    return shlex.join([*words, "-o", where])
 
 
 def _apply(names: tuple[str, ...], header: Header, where: str) -> None:

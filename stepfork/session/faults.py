@@ -6,11 +6,13 @@ and new; the nearest recorded call; the command that records again. Always under
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stepfork.cassette.schema import Header
 from stepfork.cassette.values import decode
 from stepfork.core import wording
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
@@ -141,6 +143,27 @@ def not_comparable(
         *_again(where),
     ]
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, path=path)
+
+
+def record_in_code(path: Path) -> Hints:
+    """What to do where no command is known that records."""
+    return Hints(record=f"run the same code inside 'with stepfork.record({shown(path)!r}):'")
+
+
+def record_command(header: Header, where: str, options: Iterable[str] = ()) -> str:
+    """The command that records a cassette with an entrypoint again; `options` are further ones for it.
+
+    >>> record_command(Header("a", entrypoint="agent:run", tools=("agent.tools",)), "a.yaml")
+    'stepfork record agent:run --tools agent.tools -o a.yaml'
+    """
+    words = ["stepfork", "record", header.entrypoint or ""]
+    for pattern in header.tools:
+        words += ["--tools", pattern]
+    if header.args:
+        words += ["--args", wording.spell(header.args)]
+    for name in header.env:
+        words += ["--env", name]
+    return shlex.join([*words, *options, "-o", where])
 
 
 def not_found(path: Path, hints: Hints, similar: Path | None = None) -> CassetteNotFoundError:

@@ -102,7 +102,7 @@ class Run:
         self.tokens = 0
         self._name = name or path.name.removesuffix(".yaml")
         self._recipe = recipe or Recipe()
-        self._hints = hints or faults.Hints()
+        self._hints = hints
         self._similar = similar
         self._on_open = on_open
         self._output: Any = _NO_OUTPUT
@@ -247,7 +247,15 @@ class Run:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(settings.tools + new, settings.exclude)
-            self._replayer = Replayer(stored, self._redactor, self._hints, settings.past_failure)
+            self._replayer = Replayer(stored, self._redactor, self._hints_for(stored), settings.past_failure)
+
+    def _hints_for(self, stored: StoredCassette) -> faults.Hints:
+        """Who opened the session knows best how to record again; else the cassette does."""
+        if self._hints is not None:
+            return self._hints
+        if stored.header.entrypoint is not None:
+            return faults.Hints(record=faults.record_command(stored.header, faults.shown(self.path)))
+        return faults.record_in_code(self.path)
 
     def _start_writing(self) -> Writer:
         header = schema.Header(
@@ -270,7 +278,8 @@ class Run:
         try:
             cassette = StoredCassette(self.path)
         except FileNotFoundError:
-            raise faults.not_found(self.path, self._hints, self._similar(self.path)) from None
+            hints = self._hints or faults.record_in_code(self.path)
+            raise faults.not_found(self.path, hints, self._similar(self.path)) from None
         if cassette.end is not None and cassette.verdict != "ok" and self.settings.integrity == "error":
             what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
             raise CassetteError(

@@ -28,14 +28,16 @@ FAR = dt.timezone(dt.timedelta(hours=-3, minutes=7))
 ZONES = st.none() | st.just(dt.UTC) | st.just(ZoneInfo("Europe/Oslo")) | st.just(FAR)
 HASHABLE = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.decimals()
-    | st.uuids() | st.dates() | st.timedeltas() | st.datetimes(timezones=ZONES) | st.times() | st.complex_numbers()
+    | st.uuids() | st.dates() | st.timedeltas() | st.datetimes(timezones=ZONES) | st.times()
+    | st.complex_numbers()
 )  # fmt: skip
+KEYS = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.uuids() | st.dates()
 VALUES = st.recursive(
     HASHABLE,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(HASHABLE, inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=4)
         | st.frozensets(st.integers() | st.text(), max_size=4)
         | st.sets(st.integers(), max_size=4)
     ),
@@ -134,7 +136,7 @@ class Never(Exception):
     "error",
     [ValueError("no"), KeyError("k"), OSError(2, "no such", "f"), FileNotFoundError(2, "a", "b"),
      Renamed(1, "x", "f"), UnicodeDecodeError("utf8", b"a", 0, 1, "r"), WithAttributes("down", 30),
-     json.JSONDecodeError("m", "doc", 1), TimeoutError(), StopIteration(3), ZeroDivisionError("division by zero")],
+     json.JSONDecodeError("m", "doc", 1), TimeoutError(), StopIteration(3), ZeroDivisionError("x")],
 )  # fmt: skip
 def test_an_exception_comes_back_as_the_same_class(error: Exception) -> None:
     again = decode_exception(encode_exception(error))
