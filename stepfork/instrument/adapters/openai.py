@@ -8,7 +8,8 @@ object, stream and error is the SDK's own. Nothing is sent; no key is asked for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,7 @@ PLACEHOLDER: Final = "stepfork-replay-needs-no-key"
 class _Asked:
     """The arguments of ``request()``."""
 
+    client: Any
     cast_to: Any
     options: Any
     stream: bool
@@ -37,6 +39,7 @@ class _Asked:
 
 
 def _asked(
+    client: Any,
     cast_to: Any,
     options: Any,
     remaining_retries: Any = None,
@@ -44,7 +47,10 @@ def _asked(
     stream: bool = False,
     stream_cls: Any = None,
 ) -> _Asked:
-    return _Asked(cast_to, options, stream, stream_cls)
+    from openai._compat import model_copy
+
+    cast_to = client._maybe_override_cast_to(cast_to, options)
+    return _Asked(client, cast_to, model_copy(options), stream, stream_cls)
 
 
 class _Exchange:
@@ -88,6 +94,12 @@ class _Exchange:
         assert self.live is not None
         self.live.end(outcome)
 
+    def done(self, value: Any) -> Any:
+        """While recording: ``request()`` returned."""
+        if self.live is not None:
+            self.live.returned(value)
+        return value
+
     def returned(self, value: Any) -> Outcome | None:
         if self._tee is not None:
             return None
@@ -117,18 +129,11 @@ def _request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -
     if run is None:
         return wrapped(*args, **kwargs)
     if run.action == "replay":
-        return _replay(client, _asked(*args, **kwargs))
-    exchange = _Exchange(client)
-    token = _exchange.set(exchange)
-    try:
+        asked = _asked(client, *args, **kwargs)
+        return _Replay(asked, client._prepare_options(asked.options)).answer()
+    with _recording(client) as exchange:
         value = wrapped(*args, **kwargs)
-    except BaseException as error:
-        if exchange.live is not None:
-            exchange.live.raised(error)
-        raise
-    finally:
-        _exchange.reset(token)
-    return _recorded(exchange, value)
+    return exchange.done(value)
 
 
 async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, args: Any, kwargs: Any) -> Any:
@@ -137,18 +142,26 @@ async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, ar
     if run is None:
         return await wrapped(*args, **kwargs)
     if run.action == "replay":
-        return await _async_replay(client, _asked(*args, **kwargs))
+        asked = _asked(client, *args, **kwargs)
+        return await _Replay(asked, await client._prepare_options(asked.options)).async_answer()
+    with _recording(client) as exchange:
+        value = await wrapped(*args, **kwargs)
+    return exchange.done(value)
+
+
+@contextmanager
+def _recording(client: Any) -> Iterator[_Exchange]:
+    """Has the patches below ``request()`` know the call they work for."""
     exchange = _Exchange(client)
     token = _exchange.set(exchange)
     try:
-        value = await wrapped(*args, **kwargs)
+        yield exchange
     except BaseException as error:
         if exchange.live is not None:
             exchange.live.raised(error)
         raise
     finally:
         _exchange.reset(token)
-    return _recorded(exchange, value)
 
 
 def _session(client: Any) -> Run | None:
@@ -161,54 +174,32 @@ def _session(client: Any) -> Run | None:
     return run
 
 
-def _recorded(exchange: _Exchange, value: Any) -> Any:
-    if exchange.live is not None:
-        exchange.live.returned(value)
-    return value
+class _Replay:
+    """One call on replay: the request as the SDK builds it, the recorded response as the SDK parses it."""
 
+    def __init__(self, asked: _Asked, options: Any) -> None:
+        self._asked = asked
+        self._options = options
+        self._exchange = _Exchange(asked.client, asked.client._build_request(options))
 
-def _replay(client: Any, asked: _Asked) -> Any:
-    __tracebackhide__ = True
-    cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
-    options = client._prepare_options(_copy(asked.options))
-    exchange = _Exchange(client, client._build_request(options))
+    def answer(self) -> Any:
+        __tracebackhide__ = True
+        return driver.call(self._exchange, _never, self._parsed)
 
-    def answer(recorded: Recorded) -> Any:
-        response = _response(exchange, recorded)
-        return client._process_response(
-            cast_to=cast_to,
-            options=options,
-            response=response,
+    async def async_answer(self) -> Any:
+        __tracebackhide__ = True
+        return await driver.acall(self._exchange, _never, self._parsed)
+
+    def _parsed(self, recorded: Recorded) -> Any:
+        """What ``request()`` returns; an awaitable of it for an async client."""
+        asked = self._asked
+        return asked.client._process_response(
+            cast_to=asked.cast_to,
+            options=self._options,
+            response=_response(self._exchange, recorded),
             stream=asked.stream,
             stream_cls=asked.stream_cls,
         )
-
-    return driver.call(exchange, _never, answer)
-
-
-async def _async_replay(client: Any, asked: _Asked) -> Any:
-    __tracebackhide__ = True
-    cast_to = client._maybe_override_cast_to(asked.cast_to, asked.options)
-    options = await client._prepare_options(_copy(asked.options))
-    exchange = _Exchange(client, client._build_request(options))
-
-    async def answer(recorded: Recorded) -> Any:
-        response = _response(exchange, recorded)
-        return await client._process_response(
-            cast_to=cast_to,
-            options=options,
-            response=response,
-            stream=asked.stream,
-            stream_cls=asked.stream_cls,
-        )
-
-    return await driver.acall(exchange, _never, answer)
-
-
-def _copy(options: Any) -> Any:
-    from openai._compat import model_copy
-
-    return model_copy(options)
 
 
 def _never() -> Any:
