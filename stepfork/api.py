@@ -21,6 +21,7 @@ from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.modes import Action, decide, find_mode
 from stepfork.session.run import Recipe, Run
+from stepfork.session.workspace import workspace
 
 __all__ = [
     "Session",
@@ -36,46 +37,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Workspace:
-    """The settings of this process, layer by layer; `configure` is for the pytest plugin and the CLI."""
-
-    def __init__(self) -> None:
-        self.root: Path | None = None
-        self.base: Mapping[str, Any] = {}
-        self.autopatch: dict[str, Any] = {}
-        self.options: Mapping[str, Any] = {}
-        self._pyproject: tuple[Path, dict[str, Any]] | None = None
-
-    def configure(self, *, root: Path, base: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """Says where settings are searched, the defaults of this front end, and its options."""
-        self.root, self.base, self.options = root, base, options
-
-    def where(self) -> Path:
-        return self.root or Path.cwd()
-
-    def pyproject(self) -> dict[str, Any]:
-        """The layer of ``[tool.stepfork]``, read once for each place it is searched from."""
-        start = self.where()
-        if self._pyproject is None or self._pyproject[0] != start:
-            self._pyproject = (start, config.from_pyproject(config.find_pyproject(start)))
-        return self._pyproject[1]
-
-    def settings(self, *stronger: Mapping[str, Any]) -> Settings:
-        """All layers, and stronger ones given here."""
-        environment = config.from_environment(os.environ)
-        return config.combine(
-            self.base, self.pyproject(), self.autopatch, environment, self.options, *stronger
-        )
-
-    def cassette_path(self, path: str | os.PathLike[str], settings: Settings) -> Path:
-        """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory."""
-        start = Path.cwd() if settings.cassette_dir is None else Path.cwd() / settings.cassette_dir
-        return start / path
-
-
-workspace = _Workspace()
 
 
 def autopatch(

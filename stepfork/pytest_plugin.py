@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -19,65 +19,15 @@ from stepfork import api
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
+from stepfork.report.tally import Tally
 from stepfork.session import active, config
 from stepfork.session.faults import Hints
 from stepfork.session.run import Run
+from stepfork.session.workspace import workspace
 
 _MODE: Final = "--stepfork-mode"
 _FOLDER: Final = "--stepfork-cassette-dir"
 _KEY: Final = "stepfork"
-
-
-@dataclass(slots=True)
-class Tally:
-    """What all sessions of a test run did, for the summary line."""
-
-    tests: int = 0
-    replayed: int = 0
-    live: int = 0
-    newly_recorded: int = 0
-    tokens: int = 0
-    went_past: int = 0
-
-    def add(self, run: Run) -> None:
-        """Counts a session that has closed."""
-        if not run.touched:
-            return
-        counts = run.counts
-        self.replayed += counts.substituted
-        self.live += counts.live
-        self.newly_recorded += counts.recorded if run.action == "record" else 0
-        self.tokens += run.tokens
-        self.went_past += run.went_past
-
-    def merge(self, other: dict[str, int]) -> None:
-        """Adds the tally of another process."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + other.get(field.name, 0))
-
-    def line(self) -> str:
-        """The summary line.
-
-        >>> Tally(tests=12, replayed=96, tokens=48_200).line()
-        'stepfork: 12 tests, 96 calls replayed, 0 live, 0 newly recorded; 48k tokens not spent'
-        """
-        text = (
-            f"stepfork: {_count(self.tests, 'test')}, {_count(self.replayed, 'call')} replayed, "
-            f"{self.live} live, {self.newly_recorded} newly recorded"
-        )
-        if self.tokens:
-            text += f"; {_thousands(self.tokens)} tokens not spent"
-        if self.went_past:
-            text += f"; {_count(self.went_past, 'run')} went past the recorded failure"
-        return text
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _thousands(number: int) -> str:
-    return f"{number // 1000}k" if number >= 10_000 else str(number)
 
 
 class Plugin:
@@ -159,7 +109,7 @@ class Plugin:
         )
 
     def _folder(self, marker: dict[str, Any]) -> Path:
-        return self.root / (api.workspace.settings(marker).cassette_dir or "cassettes")
+        return self.root / (workspace.settings(marker).cassette_dir or "cassettes")
 
     def _cassette(self, item: pytest.Item, name: str | None, marker: dict[str, Any]) -> Path:
         module = PurePosixPath(item.nodeid.partition("::")[0])
@@ -167,14 +117,14 @@ class Plugin:
             relative = names.cassette_of_name(module, name)
         else:
             parts = _parts(item)
-            redact = Redactor(api.workspace.settings(marker).rules()).redact_name
+            redact = Redactor(workspace.settings(marker).rules()).redact_name
             parts[-1] = redact(parts[-1]) if "[" in parts[-1] else parts[-1]
             relative = names.cassette_of_test(module, parts, self._siblings.get(_folder(item), ()))
         return self._folder(marker) / relative
 
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
-        return any(fnmatch(path, pattern) for pattern in api.workspace.settings().off)
+        return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
 
     def _hints(self, item: pytest.Item) -> Hints:
         node = item.nodeid if " " not in item.nodeid and "[" not in item.nodeid else f"'{item.nodeid}'"
@@ -260,8 +210,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[_STASH] = Plugin(config)
     try:
-        settings = api.workspace.settings()
-        if api.workspace.pyproject() or settings.tools:
+        settings = workspace.settings()
+        if workspace.pyproject() or settings.tools:
             api.install(settings)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
@@ -278,8 +228,8 @@ def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None
         for name, (option, value) in given.items():
             if value is not None:
                 options |= config.check({name: value}, option)
-        api.workspace.configure(root=root, base={"mode": "replay"}, options=options)
-        api.workspace.settings()
+        workspace.configure(root=root, base={"mode": "replay"}, options=options)
+        workspace.settings()
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -290,7 +240,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if plugin is not None:
         plugin.close()
         api.unpatch()
-        api.workspace.configure(root=Path.cwd(), base={}, options={})
+        workspace.configure(root=Path.cwd(), base={}, options={})
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

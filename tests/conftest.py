@@ -14,8 +14,8 @@ import pytest
 from support.chat_server import ChatServer, chat_server
 
 import stepfork
-from stepfork import api
 from stepfork.session import active
+from stepfork.session.workspace import workspace
 
 _numbers = itertools.count()
 
@@ -27,7 +27,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     yield
     stepfork.unpatch()
-    api.workspace.configure(root=Path.cwd(), base={}, options={})
+    workspace.configure(root=Path.cwd(), base={}, options={})
     assert active.idle(), "a test left a session open"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from stepfork.api import Session, workspace
+from stepfork.api import Session
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import Unsupported, decode, encode
 from stepfork.cli import output
@@ -29,6 +29,7 @@ from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
+from stepfork.session.workspace import workspace
 
 
 @click.command()

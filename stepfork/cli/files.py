@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from stepfork.api import workspace
 from stepfork.cassette.store import StoredCassette
 from stepfork.errors import CassetteError, ConfigError
 from stepfork.session.faults import Hints, not_found
+from stepfork.session.workspace import workspace
 
 
 def cassette_at(name: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from stepfork.api import Session, workspace
+from stepfork.api import Session
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.cli import output
@@ -22,6 +22,7 @@ from stepfork.errors import ConfigError
 from stepfork.report.calls import counted, numbered
 from stepfork.report.text import calls_text
 from stepfork.session.run import Recipe, Run
+from stepfork.session.workspace import workspace
 
 
 @click.command()

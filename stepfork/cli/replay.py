@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from stepfork.api import Session, workspace
+from stepfork.api import Session
 from stepfork.cassette.schema import Header
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import decode
@@ -25,6 +25,7 @@ from stepfork.report.replay_report import Happened, Report, judge, report_json, 
 from stepfork.session.config import project_root
 from stepfork.session.faults import Hints, record_command
 from stepfork.session.run import Run
+from stepfork.session.workspace import workspace
 
 
 @click.command()

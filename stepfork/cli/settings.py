@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from stepfork.api import workspace
 from stepfork.session import config
+from stepfork.session.workspace import workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,59 @@
+"""What many sessions did, added up, and the one line that says it. Knows sessions that have closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from stepfork.session.run import Run
+
+
+@dataclass(slots=True)
+class Tally:
+    """What all sessions of a test run did, for the summary line."""
+
+    tests: int = 0
+    replayed: int = 0
+    live: int = 0
+    newly_recorded: int = 0
+    tokens: int = 0
+    went_past: int = 0
+
+    def add(self, run: Run) -> None:
+        """Counts a session that has closed."""
+        if not run.touched:
+            return
+        counts = run.counts
+        self.replayed += counts.substituted
+        self.live += counts.live
+        self.newly_recorded += counts.recorded if run.action == "record" else 0
+        self.tokens += run.tokens
+        self.went_past += run.went_past
+
+    def merge(self, other: dict[str, int]) -> None:
+        """Adds the tally of another process."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + other.get(field.name, 0))
+
+    def line(self) -> str:
+        """The summary line.
+
+        >>> Tally(tests=12, replayed=96, tokens=48_200).line()
+        'stepfork: 12 tests, 96 calls replayed, 0 live, 0 newly recorded; 48k tokens not spent'
+        """
+        text = (
+            f"stepfork: {_count(self.tests, 'test')}, {_count(self.replayed, 'call')} replayed, "
+            f"{self.live} live, {self.newly_recorded} newly recorded"
+        )
+        if self.tokens:
+            text += f"; {_thousands(self.tokens)} tokens not spent"
+        if self.went_past:
+            text += f"; {_count(self.went_past, 'run')} went past the recorded failure"
+        return text
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _thousands(number: int) -> str:
+    return f"{number // 1000}k" if number >= 10_000 else str(number)
