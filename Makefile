@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
 test: $(READY) $(LLMOCK_READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

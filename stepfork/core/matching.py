@@ -58,7 +58,7 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
     """
     if recorded.kind != incoming.kind:
         return Mismatch("kind", "", recorded.kind, incoming.kind)
-    if recorded.name != incoming.name:
+    if recorded.name not in (incoming.name, incoming.alias):
         return Mismatch("name", "", recorded.name, incoming.name)
     comparison = _Comparison(same_text or str.__eq__, tool_arguments=recorded.kind == "llm")
     found = comparison.differ(recorded.target, incoming.target, "")

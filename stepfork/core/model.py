@@ -36,12 +36,15 @@ class Incoming:
 
     `args` are a tool's bound arguments by name, or the JSON body of an LLM request. `target` holds what
     of the request line the name does not say already (``method``, ``path``, ``query``); empty for tools.
+    `alias` is another name that a recording may know the call by: a tool's ``module:function``, which is
+    its name where two tools share one.
     """
 
     kind: Kind
     name: str
     args: Plain
     target: dict[str, Plain] = field(default_factory=dict)
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The whole contract of an adapter: what it says it patches, and how a call becomes plain values.
 
 An adapter is one file in `adapters/` with a module-level ``ADAPTER``. It knows its SDK; it knows neither
-files nor sessions. `hooks.py` installs its patches, `driver.py` runs its calls.
+files nor sessions. `wrapping.py` installs its patches, `driver.py` runs its calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Outcome: TypeAlias = dict[str, Plain]
 class Patch:
     """One row of the table of patches: ``module:Class.attribute`` and what to wrap it with.
 
-    `optional` rows may be missing in some versions of the SDK; any other missing row is an error.
+    `optional` rows may be missing in some versions of the SDK; any other missing row is an error. With a
+    ``*`` in its module (``sdk.resources.*:*Connection.open``) a row means every class of that name in every
+    module that matches, whenever it is imported.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""Installing and undoing patches: one table, walked both ways. The only room that knows wrapt.
+"""When patches are installed and undone, and which tools are patched. Knows imports and holds; no SDK.
 
 Who wants patches takes a *hold* (``autopatch()`` for good, a session for its block). The first hold
 installs, the last one released restores every object to what it was. In between the table follows the
@@ -10,28 +10,25 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import importlib.util
-import inspect
 import pkgutil
 import sys
 import threading
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-import wrapt
-
 from stepfork.errors import ConfigError
 from stepfork.instrument import adapters
-from stepfork.instrument.adapter import Adapter, Patch
+from stepfork.instrument.adapter import Adapter
 from stepfork.instrument.adapters.tool_modules import ToolHandler
 from stepfork.instrument.code_swap import Swap, kind_of, swap
 from stepfork.instrument.discovery import Found, Pattern, parse_pattern, tools_of
 from stepfork.instrument.import_watch import ImportWatch
-
-_MISSING: Final = object()
+from stepfork.instrument.wrapping import Wrappings
 
 
 @dataclass(eq=False, slots=True)
@@ -40,33 +37,6 @@ class Hold:
 
     patterns: tuple[Pattern, ...]
     exclude: tuple[Pattern, ...]
-
-
-@dataclass(slots=True)
-class _Wrapped:
-    """One attribute that a wrapper stands in for."""
-
-    owner: Any
-    name: str
-    before: Any
-    wrapper: Any
-    active: bool = True
-
-    def undo(self) -> None:
-        self.active = False  # should someone have wrapped ours, it lets calls through from now on
-        now = vars(self.owner).get(self.name, _MISSING)
-        if now is not self.wrapper:
-            if now is not self.before:
-                warnings.warn(
-                    f"{self.owner.__name__}.{self.name} was patched again by another library; "
-                    "stepfork's patch below it stays and does nothing",
-                    stacklevel=2,
-                )
-            return
-        if self.before is _MISSING:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.before)
 
 
 @dataclass(slots=True)
@@ -83,12 +53,10 @@ class Hooks:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._holds: list[Hold] = []
-        self._wrapped: list[_Wrapped] = []
         self._tools: dict[int, _Swapped] = {}
         self._names: Counter[str] = Counter()
-        self._decorated: list[Found] = []
-        self._adapted: set[tuple[str, int]] = set()
-        self._adapters: dict[str, Adapter] = {}
+        self._decorated: weakref.WeakSet[FunctionType] = weakref.WeakSet()
+        self._wrappings: Wrappings | None = None
         self._watch: ImportWatch | None = None
 
     # -- holds --------------------------------------------------------------------------------------
@@ -130,12 +98,10 @@ class Hooks:
 
     def add_tool(self, function: FunctionType) -> None:
         """Makes one function a tool, whatever the patterns say."""
-        name = function.__qualname__.rpartition("<locals>.")[2]
-        found = Found(function, name, function.__module__, "." in name, kind_of(function))
         with self._lock:
-            self._decorated.append(found)
+            self._decorated.add(function)
             if self._holds:
-                self._swap(found)
+                self._swap(_decorated(function))
 
     def sweep(self) -> None:
         """Catches what was imported, reloaded or defined unnoticed."""
@@ -147,8 +113,8 @@ class Hooks:
                 module = sys.modules.get(name)
                 if isinstance(module, ModuleType) and self._wants(name) and not _executing(module):
                     self._patch_tools(module)
-            for found in self._decorated:
-                self._swap(found)
+            for function in list(self._decorated):
+                self._swap(_decorated(function))
 
     def check_modules(self, tools: Iterable[str]) -> None:
         """Refuses patterns without wildcard whose module does not exist; imports nothing.
@@ -166,9 +132,9 @@ class Hooks:
     # -- install and undo ---------------------------------------------------------------------------
 
     def _install(self) -> None:
-        self._adapters = {adapter.module: adapter for adapter in _all_adapters()}
+        self._wrappings = Wrappings(_all_adapters())
         watch = self._watch = ImportWatch(on_error=_warn)
-        watch.watch(self._adapters.__contains__, self._adapt)
+        watch.watch(self._wrappings.wants, self._adapt)
         watch.watch(self._wants, self._patch_tools)
         watch.install()
 
@@ -178,46 +144,19 @@ class Hooks:
             self._watch = None
         for swapped in reversed(list(self._tools.values())):
             swapped.swap.undo()
-        for wrapped in reversed(self._wrapped):
-            wrapped.undo()
+        if self._wrappings is not None:
+            self._wrappings.undo()
+            self._wrappings = None
         self._tools.clear()
-        self._wrapped.clear()
         self._names.clear()
-        self._adapted.clear()
 
     def _wants(self, module: str) -> bool:
         return any(pattern.matches_module(module) for hold in self._holds for pattern in hold.patterns)
 
     def _adapt(self, module: ModuleType) -> None:
         with self._lock:
-            key = (module.__name__, id(module))
-            if key in self._adapted or self._watch is None:
-                return
-            self._adapted.add(key)
-            for patch in self._adapters[module.__name__].patches():
-                self._wrap(patch)
-
-    def _wrap(self, patch: Patch) -> None:
-        module_name, _, path = patch.target.partition(":")
-        owner: Any = sys.modules.get(module_name)
-        if owner is None and not patch.optional:
-            owner = _import(module_name, patch)
-        *parents, name = path.split(".")
-        for parent in parents:
-            owner = getattr(owner, parent, None)
-        before = inspect.getattr_static(owner, name, _MISSING) if owner is not None else _MISSING
-        if before is _MISSING:
-            if patch.optional:
-                return
-            raise ConfigError(
-                f"{patch.target} does not exist in the installed version of {module_name.partition('.')[0]}, "
-                "so stepfork cannot record its calls; use a supported version"
-            )
-        row = _Wrapped(owner, name, vars(owner).get(name, _MISSING), None)
-        original: Any = before
-        row.wrapper = wrapt.FunctionWrapper(original, patch.wrapper, enabled=lambda: row.active)
-        setattr(owner, name, row.wrapper)
-        self._wrapped.append(row)
+            if self._wrappings is not None:
+                self._wrappings.install(module)
 
     def _patch_tools(self, module: ModuleType) -> None:
         with self._lock:
@@ -234,14 +173,15 @@ class Hooks:
         if key in self._tools:
             return
         self._names[found.name] += 1
-        handler = ToolHandler(lambda: self._name_of(found), _first_parameter(found))
+        handler = ToolHandler(lambda: self._names_of(found), _first_parameter(found))
         self._tools[key] = _Swapped(found, swap(found.function, handler))
 
-    def _name_of(self, found: Found) -> str:
-        return found.name if self._names[found.name] == 1 else f"{found.module}:{found.name}"
+    def _names_of(self, found: Found) -> tuple[str, str]:
+        full = f"{found.module}:{found.name}"
+        return (found.name, full) if self._names[found.name] == 1 else (full, "")
 
     def _drop_unwanted(self) -> None:
-        wanted = {id(found.function) for found in self._decorated}
+        wanted = {id(function) for function in self._decorated}
         for name in {swapped.found.module for swapped in self._tools.values()}:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and self._wants(name):
@@ -272,14 +212,9 @@ def _all_adapters() -> list[Adapter]:
     return found
 
 
-def _import(name: str, patch: Patch) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ConfigError(
-            f"{patch.target} does not exist in the installed version, so stepfork cannot record its calls; "
-            "use a supported version"
-        ) from None
+def _decorated(function: FunctionType) -> Found:
+    name = function.__qualname__.rpartition("<locals>.")[2]
+    return Found(function, name, function.__module__, "." in name, kind_of(function))
 
 
 def _first_parameter(found: Found) -> str | None:

@@ -58,6 +58,10 @@ def differs(
         wording.headline(index, recorded, incoming, mismatch),
         f"  cassette: {shown(where.path)}, call {index} of {where.total}",
     ]
+    if incoming.name.rpartition(":")[2] == recorded.name:
+        lines.append(
+            f"  two tools are called {recorded.name!r} now; the recording does not say which one it was"
+        )
     if mismatch.order_only:
         lines.append("  only the order of the items differs")
     old, new = wording.spell_pair(mismatch.expected, mismatch.actual, wording.LEAF_BELOW)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.matching import match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
@@ -40,7 +42,7 @@ class Replayer:
             CassetteError: if the next document cannot be read.
         """
         __tracebackhide__ = True
-        call = Incoming(call.kind, call.name, self._redactor.redact(call.args), self._redact_target(call))
+        call = replace(call, args=self._redactor.redact(call.args), target=self._redact_target(call))
         first: ReplayMismatchError | None = None
         for at in self._order.candidates():
             recorded = self.cassette.recorded(self._tops[at])

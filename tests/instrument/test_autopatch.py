@@ -172,6 +172,26 @@ def test_two_tools_of_one_name_are_told_apart(make_module: Any, tmp_path: Path) 
         two.search("a")
 
 
+def test_a_name_that_becomes_ambiguous_is_never_answered_by_the_wrong_tool(
+    make_module: Any, tmp_path: Path
+) -> None:
+    one = make_module("def find(q):\n    return 1\n")
+    path, both = tmp_path / "one.yaml", tmp_path / "both.yaml"
+    with stepfork.record(path, tools=[one.__name__]):
+        one.find("a")
+    two = make_module("def find(q):\n    return 2\n")
+    with stepfork.record(both, tools=[one.__name__, two.__name__]):
+        one.find("a")
+    stepfork.unpatch()
+    with stepfork.replay(both, tools=[one.__name__]):
+        assert one.find("a") == 1, "recorded under its full name, alone now"
+    with (
+        pytest.raises(stepfork.ReplayMismatchError, match="two tools are called 'find' now"),
+        stepfork.replay(path, tools=[two.__name__]),
+    ):
+        two.find("a")
+
+
 def test_unpatch_restores_the_identical_code(make_module: Any) -> None:
     tools, _ = make_both(make_module)
     functions = [tools.attribute, tools.registered, tools.asynchronous, tools.Search.find]

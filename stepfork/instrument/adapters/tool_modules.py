@@ -14,6 +14,7 @@ from stepfork.instrument.adapter import Outcome
 from stepfork.session import active
 
 Arguments = dict[str, Any]
+Names = tuple[str, str]
 
 
 class ToolCall:
@@ -21,8 +22,8 @@ class ToolCall:
 
     kind: Kind = "tool"
 
-    def __init__(self, name: str, arguments: Arguments, skip: str | None) -> None:
-        self.name = name
+    def __init__(self, names: Names, arguments: Arguments, skip: str | None) -> None:
+        self.name, self._alias = names
         self._arguments = arguments
         self._skip = skip
 
@@ -33,7 +34,7 @@ class ToolCall:
             for name, value in self._arguments.items()
             if name != self._skip
         }
-        return Incoming("tool", self.name, args)
+        return Incoming("tool", self.name, args, alias=self._alias)
 
     def returned(self, value: Any) -> Outcome:
         """``{"result": ...}``."""
@@ -58,10 +59,13 @@ async def aanswer(recorded: Recorded) -> Any:
 
 
 class ToolHandler:
-    """What a swapped function hands its calls to. `name` is asked at each call: it may become ambiguous."""
+    """What a swapped function hands its calls to.
 
-    def __init__(self, name: Callable[[], str], skip: str | None) -> None:
-        self._name = name
+    `names` gives the tool's name and its alias, and is asked at each call: a name may become ambiguous.
+    """
+
+    def __init__(self, names: Callable[[], Names], skip: str | None) -> None:
+        self._names = names
         self._skip = skip
 
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
@@ -69,7 +73,7 @@ class ToolHandler:
         __tracebackhide__ = True
         if active.idle():
             return invoke(arguments)
-        target = ToolCall(self._name(), arguments, self._skip)
+        target = ToolCall(self._names(), arguments, self._skip)
         return driver.call(target, lambda: invoke(arguments), answer)
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
@@ -77,7 +81,7 @@ class ToolHandler:
         __tracebackhide__ = True
         if active.idle():
             return await invoke(arguments)
-        target = ToolCall(self._name(), arguments, self._skip)
+        target = ToolCall(self._names(), arguments, self._skip)
         return await driver.acall(target, lambda: invoke(arguments), aanswer)
 
     def gcall(
@@ -98,11 +102,12 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return
+        name = self._names()[0]
         if run.action == "replay":
             raise run.latch(
                 UnsupportedCallError(
-                    f"tool {self._name()!r} is a generator, which stepfork cannot replay yet; "
+                    f"tool {name!r} is a generator, which stepfork cannot replay yet; "
                     "return a list, or leave the tool out with 'exclude'"
                 )
             )
-        run.refuse("tool", self._name(), Unsupported("result", kind))
+        run.refuse("tool", name, Unsupported("result", kind))
