@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepfork.cassette import reader, schema
+from stepfork.cassette import frame, reader, schema
+from stepfork.cassette.fields import Fault
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import TAGS
 from stepfork.core.model import Plain
@@ -48,9 +49,9 @@ def _document_faults(path: Path) -> list[CassetteError]:
             _read(document, first=at == 0)
         except CassetteError as fault:
             faults.append(fault)
-        except schema.UnknownVersion:
+        except frame.UnknownVersion:
             return []  # what follows is in a format nobody here knows
-        except schema.Fault as fault:
+        except Fault as fault:
             if at == 0 and fault.field == "stepfork":
                 return []  # no cassette: its other documents would only be noise
             place = reader.line_of(text, fault.field, first_line=line)
@@ -60,8 +61,8 @@ def _document_faults(path: Path) -> list[CassetteError]:
 
 def _read(document: dict[str, Plain], *, first: bool) -> None:
     if first:
-        schema.read_header(document)
+        frame.read_header(document)
     elif "end" in document:
-        schema.read_end(document)
+        frame.read_end(document)
     else:
         schema.read_call(document)

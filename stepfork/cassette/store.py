@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from stepfork.cassette import integrity, reader, schema
+from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.exceptions import decode_exception
+from stepfork.cassette.fields import Fault
 from stepfork.cassette.values import TAGS, BadValue, decode
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
@@ -102,18 +103,16 @@ class StoredCassette:
                 recorded = self._parsed.get(at) or self._read_call(place)[0]
                 _check_values(recorded)
                 if recorded.depth > deepest:
-                    raise schema.Fault(
-                        "depth", f"at most {deepest} here: no call before it encloses this one"
-                    )
+                    raise Fault("depth", f"at most {deepest} here: no call before it encloses this one")
                 deepest = recorded.depth + 1
             except CassetteError as problem:
                 yield problem
-            except schema.Fault as fault:
+            except Fault as fault:
                 yield self._located(fault, place)
         if self.end is not None:
             try:
                 _check_value("output", self.end.output)
-            except schema.Fault as fault:
+            except Fault as fault:
                 yield self._located(fault, len(self._slices) - 1)
 
     def trajectory(self) -> Trajectory:
@@ -131,24 +130,24 @@ class StoredCassette:
             output=decode(end.output) if end is not None and end.has_output else None,
             error=_plain_error(end.error) if end is not None and end.error is not None else None,
             calls=call_tree(self.all_recorded()),
-            header=schema.header_document(self.header),
+            header=frame.header_document(self.header),
         )
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def _read_header(self) -> schema.Header:
+    def _read_header(self) -> frame.Header:
         try:
-            return schema.read_header(self._parse(0))
-        except schema.Fault as fault:
+            return frame.read_header(self._parse(0))
+        except Fault as fault:
             raise self._located(fault, 0) from None
 
-    def _read_end(self, text: str) -> tuple[integrity.Verdict, schema.End | None]:
+    def _read_end(self, text: str) -> tuple[integrity.Verdict, frame.End | None]:
         last = len(self._slices) - 1
         if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
             self._places = range(1, last)
             try:
-                return integrity.verify(text), schema.read_end(self._parse(last))
-            except schema.Fault as fault:
+                return integrity.verify(text), frame.read_end(self._parse(last))
+            except Fault as fault:
                 raise self._located(fault, last) from None
         if _PARTIAL.search(self.path.name) is None:
             self._fail(
@@ -194,7 +193,7 @@ class StoredCassette:
     def _read_call(self, place: int) -> tuple[Recorded, schema.Place | None]:
         try:
             return schema.read_call(self._parse(place))
-        except schema.Fault as fault:
+        except Fault as fault:
             raise self._located(fault, place) from None
 
     def _parse(self, place: int) -> dict[str, Plain]:
@@ -205,9 +204,9 @@ class StoredCassette:
             known_tags=TAGS,
         )
 
-    def _located(self, fault: schema.Fault, place: int) -> CassetteError:
+    def _located(self, fault: Fault, place: int) -> CassetteError:
         problem = fault.problem
-        if not isinstance(fault, schema.UnknownVersion) and fault.field == "stepfork":
+        if not isinstance(fault, frame.UnknownVersion) and fault.field == "stepfork":
             problem = f"{problem}; {_MEND}"
         line = reader.line_of(self._slices.text(place), fault.field, first_line=self._slices.line(place))
         return CassetteError(problem, file=self.path, line=line, field=fault.field)
@@ -233,7 +232,7 @@ def _check_value(field: str, value: Plain) -> None:
         try:
             decode(value)
         except BadValue as problem:
-            raise schema.Fault(field, str(problem)) from None
+            raise Fault(field, str(problem)) from None
 
 
 def call_tree(recorded: list[Recorded]) -> tuple[Call, ...]:

@@ -261,9 +261,10 @@ _ROWS = (
     _Row("uuid", UUID, _as_text, _from_text(UUID)),
     _Row("complex", complex, lambda v, encoder, path: [v.real, v.imag], lambda c: complex(*_list(c))),
     _Row("map", _Row, lambda value, encoder, path: None, _pairs),  # written by _Encoder._mapping
+    _Row("multipart", _Row, lambda value, encoder, path: None, _list),  # written by instrument/multipart
     *_paths(),
 )
-_BY_TYPE: dict[type, _Row] = {row.kind: row for row in _ROWS if row.tag != "map"}
+_BY_TYPE: dict[type, _Row] = {row.kind: row for row in _ROWS if row.kind is not _Row}
 _BY_TAG: dict[str, _Row] = {row.tag: row for row in _ROWS}
 TAGS = frozenset(_BY_TAG)
 """The tags a cassette may hold."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from stepfork.cassette import emitter, integrity, names, schema
+from stepfork.cassette import emitter, frame, integrity, names
 from stepfork.cassette.store import StoredCassette
 from stepfork.errors import CassetteError, ConfigError
 
@@ -47,7 +47,7 @@ class Writer:
         partial: the file that grows.
     """
 
-    def __init__(self, path: Path, header: schema.Header, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, header: frame.Header, *, fsync: bool = False) -> None:
         """Starts the recording; the cassette that stands there is checked and left alone.
 
         Raises:
@@ -63,7 +63,7 @@ class Writer:
             self._file = self._create()
         except OSError as error:
             raise CassetteError(f"cannot be written: {error.strerror or error}", file=self.partial) from None
-        self._header = emitter.emit_document(schema.header_document(header)) + SEPARATOR
+        self._header = emitter.emit_document(frame.header_document(header)) + SEPARATOR
         self._write(self._header)
 
     def _standing(self) -> StoredCassette | None:
@@ -127,14 +127,14 @@ class Writer:
         while data:
             data = data[os.write(self._file, data) :]
 
-    def finish(self, documents: Iterable[str], end: schema.End) -> Written:
+    def finish(self, documents: Iterable[str], end: frame.End) -> Written:
         """Closes the recording: its documents in their final order, the end, the checksum, one rename.
 
         Raises:
             CassetteError: if the file cannot be written; the partial file is then kept.
         """
         body = self._header + "".join(text + SEPARATOR for text in documents)
-        text = integrity.sealed(body + emitter.emit_document(schema.end_document(end)))
+        text = integrity.sealed(body + emitter.emit_document(frame.end_document(end)))
         failed = end.status == "failed" or end.test == "failed"
         good, target = self._good, self.path
         if failed and good is not None and not good.failed:

@@ -129,7 +129,7 @@ def _plan(cassette: StoredCassette, entry: Entrypoint, folder: Path, expected: E
 
 def _exclude(reference: Reference, tools: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
     """What the test must leave out of the tools: what was left out here, and the entrypoint if it is one."""
-    from stepfork.instrument.discovery import parse_pattern
+    from stepfork.instrument.tool_patterns import parse_pattern
 
     covered = any(parse_pattern(pattern).matches_module(reference.module) for pattern in tools)
     return (*exclude, str(reference)) if covered else exclude

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from stepfork.api import Session
-from stepfork.cassette.schema import Header
+from stepfork.cassette.frame import Header
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import decode
 from stepfork.cli import output

@@ -102,7 +102,8 @@ def _apart(old: Any, new: Any) -> float:
         return (
             0.0 if old == new else 1.0 - SequenceMatcher(None, old[:300], new[:300], autojunk=False).ratio()
         )
-    return 0.0 if type(old) is type(new) and old == new else 1.0
+    same = type(old) is type(new) and (old == new or (old != old and new != new))  # NaN is NaN
+    return 0.0 if same else 1.0
 
 
 _Found: TypeAlias = tuple[str, Any, Any, bool]

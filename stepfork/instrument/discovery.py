@@ -1,4 +1,4 @@
-"""Which functions of a module are tools. Knows patterns and what a module holds; patches and imports nothing.
+"""Which functions of a module are tools. Knows what a module holds; patches and imports nothing.
 
 By module pattern, a module's tools are the functions *defined in it* (their globals are the module's) that a
 public name of it leads to: a ``def`` or lambda, whatever decorators, ``functools.partial``, bound methods or
@@ -16,46 +16,18 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from types import FunctionType, MappingProxyType, MethodType, ModuleType, NoneType
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from stepfork.errors import ConfigError
-from stepfork.instrument.code_swap import FunctionKind, kind_of
+from stepfork.instrument.function_kind import FunctionKind, kind_of
+from stepfork.instrument.function_search import REGISTRIES, Behind, Owns, Search, attributes
+from stepfork.instrument.tool_patterns import Pattern
 
-__all__ = ["Found", "Pattern", "parse_pattern", "tools_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Modules, or one object in them; made by `parse_pattern`.
-
-    Attributes:
-        text: the pattern as written.
-        module: its module part, as in ``myagent.tools.*``.
-        target: the object in the module, as in ``lookup`` or ``Class.method``; "" for the whole module.
-    """
-
-    text: str
-    module: str
-    target: str = ""
-
-    @property
-    def has_wildcard(self) -> bool:
-        """Whether the module part may match several modules, and therefore none."""
-        return "*" in self.module
-
-    def matches_module(self, name: str) -> bool:
-        """Whether the module of this name is meant (wholly, or for one object in it).
-
-        >>> tools = parse_pattern("myagent.tools.*")
-        >>> tools.matches_module("myagent.tools.web.search"), tools.matches_module("myagent.tools")
-        (True, False)
-        """
-        return _regex(self.module).fullmatch(name) is not None if self.has_wildcard else name == self.module
+__all__ = ["Found", "tools_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +49,6 @@ class Found:
     kind: FunctionKind
 
 
-def parse_pattern(text: str) -> Pattern:
-    """Reads a pattern: ``pkg.mod``, ``pkg.mod.*``, ``pkg.mod:function``, ``m:Class``, ``m:Class.method``.
-
-    A last segment ``*`` stands for submodules at any depth (not for the package itself); any other ``*``
-    for part of one segment.
-
-    Raises:
-        ConfigError: the text is none of these.
-
-    >>> parse_pattern("myagent.search:Index.lookup").target
-    'Index.lookup'
-    >>> parse_pattern("myagent/search.py")
-    Traceback (most recent call last):
-    stepfork.errors.ConfigError: 'myagent/search.py' is not a tool pattern; write one like 'myagent.tools', \
-'myagent.tools.*', 'myagent.search:lookup' or 'myagent.search:Class.method'
-    """
-    module, colon, target = text.partition(":") if isinstance(text, str) else ("", "", "")
-    segments = [segment.replace("*", "x") for segment in module.split(".")] + (
-        target.split(".") if colon else []
-    )
-    if (
-        not all(segment.isidentifier() for segment in segments)
-        or "**" in module
-        or module.split(".")[0] == "*"
-    ):
-        raise ConfigError(
-            f"{text!r} is not a tool pattern; write one like 'myagent.tools', 'myagent.tools.*', "
-            "'myagent.search:lookup' or 'myagent.search:Class.method'"
-        )
-    return Pattern(text, module, target)
-
-
 def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[Pattern] = ()) -> list[Found]:
     """The tools of an executed module under these patterns, each function once, in order of definition.
 
@@ -119,6 +59,7 @@ def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[
         ConfigError: a named object does not exist, is written in C, or leads to no Python function.
 
     >>> import textwrap
+    >>> from stepfork.instrument.tool_patterns import parse_pattern
     >>> [found.name for found in tools_of(textwrap, [parse_pattern("textwrap")])][:3]
     ['wrap', 'fill', 'shorten']
     """
@@ -135,13 +76,6 @@ def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[
     return list(unique.values())
 
 
-@functools.cache
-def _regex(module: str) -> re.Pattern[str]:
-    deep = module.endswith(".*")
-    text = re.escape(module.removesuffix(".*")).replace(r"\*", r"[^.]*")
-    return re.compile(text + r"\..+" if deep else text)
-
-
 class _Excluded:
     """What the `exclude` patterns take out of one module."""
 
@@ -156,121 +90,13 @@ class _Excluded:
     def contains(self, tool: Found) -> bool:
         return (
             id(tool.function) in self._functions
-            or any(_covers(pattern, tool.name) for pattern in self._here)
+            or any(pattern.covers(tool.name) for pattern in self._here)
             or any(
                 pattern.matches_module(tool.function.__globals__.get("__name__", ""))
-                and _covers(pattern, tool.function.__qualname__)
+                and pattern.covers(tool.function.__qualname__)
                 for pattern in self._patterns
             )
         )
-
-
-def _covers(pattern: Pattern, name: str) -> bool:
-    return not pattern.target or f"{name}.".startswith(f"{pattern.target}.")
-
-
-# What a value leads to.
-
-
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    function: FunctionType
-    bound: bool = False  # through a bound method or a classmethod: the first parameter is given
-    static: bool = False  # through a staticmethod
-
-
-_Owns = Callable[[FunctionType], bool]
-_REGISTRIES = (dict, MappingProxyType, list, tuple, set, frozenset)
-_DATA = (NoneType, int, float, complex, str, bytes, bytearray, type, ModuleType, *_REGISTRIES)
-_DEEPEST = 12  # wrappers around wrappers
-
-
-class _Search:
-    """Finds the functions that `owns` accepts and that a call of a value would run, the innermost of each.
-
-    What was looked at is kept: every object is looked at once, circles end, and no id is used twice.
-    """
-
-    def __init__(self, owns: _Owns) -> None:
-        self._owns = owns
-        self._known: dict[int, tuple[Any, list[_Behind]]] = {}
-        self._depth = 0
-
-    def behind(self, value: Any) -> list[_Behind]:
-        if issubclass(type(value), _DATA) or self._depth == _DEEPEST:
-            return []
-        if id(value) not in self._known:
-            self._known[id(value)] = (value, [])
-            self._depth += 1
-            found = self._function(value) if type(value) is FunctionType else self._object(value)
-            self._depth -= 1
-            self._known[id(value)] = (value, found)
-        return self._known[id(value)][1]
-
-    def behind_all(self, values: Iterable[Any]) -> list[_Behind]:
-        return list(dict.fromkeys(each for value in values for each in self.behind(value)))
-
-    def _function(self, function: FunctionType) -> list[_Behind]:
-        wrapped = function.__dict__.get("__wrapped__")
-        inner = self.behind(wrapped)
-        overloads = function.__dict__.get("registry")
-        if type(overloads) is MappingProxyType:  # functools.singledispatch
-            inner = self.behind_all([wrapped, *overloads.values()])
-        if inner:
-            return inner
-        # A wrapper made without functools.wraps: from elsewhere, or saying nothing about its parameters.
-        code, owned = function.__code__, self._owns(function)
-        says_nothing = (
-            not code.co_argcount + code.co_kwonlyargcount and code.co_flags & inspect.CO_VARKEYWORDS
-        )
-        if says_nothing or not owned:
-            inner = self.behind_all(_cells(function))
-            if not owned or len(inner) == 1:
-                return inner
-        return [_Behind(function)]
-
-    def _object(self, value: Any) -> list[_Behind]:
-        kind = type(value)  # not isinstance: a proxy lies about its class
-        if kind is MethodType or kind is classmethod:
-            return [replace(each, bound=True) for each in self.behind(value.__func__)]
-        if kind is staticmethod:
-            return [replace(each, static=True) for each in self.behind(value.__func__)]
-        if issubclass(kind, functools.partial | functools.partialmethod):
-            return self.behind(value.func)
-        wrapped = _wrapped_by(value)
-        if wrapped is not None:
-            return self.behind(wrapped)
-        # A decorator written as a class, or a framework's tool object, which has a name.
-        held = _attributes(value)
-        is_tool = any(isinstance(held.get(name), str) for name in ("name", "__name__")) or callable(value)
-        return self.behind_all(held.values()) if is_tool else []
-
-
-def _cells(function: FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-
-
-def _wrapped_by(value: Any) -> Any:
-    """`__wrapped__` of an object that really has it, without waking up a `__getattr__`."""
-    places = [_attributes(value), *map(vars, type(value).__mro__)]
-    if not any("__wrapped__" in place for place in places):
-        return None
-    try:
-        return value.__wrapped__
-    except Exception:  # a proxy with nothing behind it yet
-        return None
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return dict(held) if type(held) is dict else {}
 
 
 # What a module holds.
@@ -278,7 +104,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 _LARGEST_REGISTRY, _DEEPEST_REGISTRY = 1000, 3  # beyond that it is data
 
 
-def _defined_in(module: ModuleType) -> _Owns:
+def _defined_in(module: ModuleType) -> Owns:
     return lambda function: function.__globals__ is vars(module)
 
 
@@ -290,7 +116,7 @@ def _anything(function: FunctionType) -> bool:
 class _Candidate:
     """A function of the module with the names that lead to it, and its place should the names clash."""
 
-    behind: _Behind
+    behind: Behind
     place: str
     names: list[str] = field(default_factory=list)
 
@@ -303,7 +129,7 @@ class _Candidate:
 
 def _public(module: ModuleType) -> list[Found]:
     members = {name: value for name, value in list(vars(module).items()) if not name.startswith("_")}
-    search = _Search(_defined_in(module))
+    search = Search(_defined_in(module))
     direct: dict[int, _Candidate] = {}
     listed: dict[int, _Candidate] = {}
     for name, value in members.items():
@@ -324,11 +150,11 @@ def _public(module: ModuleType) -> list[Found]:
 
 
 def _in_registry(
-    value: Any, search: _Search, place: str, key: str = "", within: tuple[int, ...] = ()
-) -> Iterator[tuple[str, str, _Behind]]:
+    value: Any, search: Search, place: str, key: str = "", within: tuple[int, ...] = ()
+) -> Iterator[tuple[str, str, Behind]]:
     """The functions in a dict, list, tuple or set, each with its place and its outermost string key."""
     kind = type(value)
-    if not issubclass(kind, _REGISTRIES) or len(value) > _LARGEST_REGISTRY or id(value) in within:
+    if not issubclass(kind, REGISTRIES) or len(value) > _LARGEST_REGISTRY or id(value) in within:
         return
     entries = value.items() if issubclass(kind, dict | MappingProxyType) else enumerate(value)
     inner: list[tuple[Any, str, str]] = []
@@ -344,7 +170,7 @@ def _in_registry(
             yield from _in_registry(entry, search, there, label, within)
 
 
-def _found(module: ModuleType, name: str, behind: _Behind, binds: bool = False) -> Found:
+def _found(module: ModuleType, name: str, behind: Behind, binds: bool = False) -> Found:
     """`binds`: whether the function was taken raw from a class, where a method's first parameter is open."""
     is_method = not behind.static if binds else behind.bound
     return Found(behind.function, name, module.__name__, is_method, kind_of(behind.function))
@@ -378,10 +204,10 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
 
 
 def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: str) -> list[Found]:
-    in_class = not isinstance(owner, ModuleType) and name not in _attributes(owner)
+    in_class = not isinstance(owner, ModuleType) and name not in attributes(owner)
     binds = in_class and _binds(value)
     for owns in (_defined_in(module), _anything):  # what is defined here before what is not
-        search = _Search(owns)
+        search = Search(owns)
         behind = search.behind(value)
         if behind:
             return [_found(module, target, each, binds) for each in behind]
@@ -389,12 +215,12 @@ def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: st
         if listed:
             return [_found(module, key or each.function.__name__, each) for key, each in listed]
     own_call = _member(type(value), "__call__")
-    return [_found(module, target, each, binds=True) for each in _Search(_anything).behind(own_call)]
+    return [_found(module, target, each, binds=True) for each in Search(_anything).behind(own_call)]
 
 
 def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
     package = _package(cls.__module__)
-    search = _Search(lambda function: _package(function.__globals__.get("__name__", "")) == package)
+    search = Search(lambda function: _package(function.__globals__.get("__name__", "")) == package)
     members: dict[str, Any] = {}
     for base in cls.__mro__:
         for name, value in vars(base).items():
@@ -437,7 +263,7 @@ def _no_such_name(pattern: Pattern, owner: Any, name: str) -> str:
 def _no_function(pattern: Pattern, value: Any) -> str:
     if issubclass(type(value), type):
         return f"{pattern.text!r}: class {_title(value)!r} has no public method written in Python"
-    if callable(value) and not _attributes(value):
+    if callable(value) and not attributes(value):
         return (
             f"{pattern.text!r} is not written in Python ({type(value).__name__}) and cannot be patched; "
             "call it from a function of your own and name that"

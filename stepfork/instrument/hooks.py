@@ -25,9 +25,11 @@ from stepfork.errors import ConfigError
 from stepfork.instrument import adapters
 from stepfork.instrument.adapter import Adapter
 from stepfork.instrument.adapters.tool_modules import ToolHandler
-from stepfork.instrument.code_swap import Swap, kind_of, swap
-from stepfork.instrument.discovery import Found, Pattern, parse_pattern, tools_of
+from stepfork.instrument.code_swap import Swap, swap
+from stepfork.instrument.discovery import Found, tools_of
+from stepfork.instrument.function_kind import kind_of
 from stepfork.instrument.import_watch import ImportWatch
+from stepfork.instrument.tool_patterns import Pattern, parse_pattern
 from stepfork.instrument.wrapping import Wrappings
 
 

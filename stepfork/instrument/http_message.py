@@ -18,6 +18,7 @@ from stepfork.cassette import json_style
 from stepfork.cassette.values import Unsupported, decode, type_name
 from stepfork.core.model import Incoming, Plain, Tagged
 from stepfork.errors import ReplayMismatchError
+from stepfork.instrument import multipart
 from stepfork.instrument.adapter import Outcome
 
 _KEPT_HEADERS: Final = re.compile(r"x-request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.*|location")
@@ -59,7 +60,7 @@ def question(request: Any, path: str) -> Incoming:
     """A request in plain values: method, path and query where the name does not say them, and the body.
 
     Raises:
-        Unsupported: for a body that is neither JSON nor empty.
+        Unsupported: for a body that cannot be read without using it up.
     """
     name = name_of(path)
     target: dict[str, Plain] = {}
@@ -71,29 +72,41 @@ def question(request: Any, path: str) -> Incoming:
     if query:
         pairs: list[Plain] = [[key, value] for key, value in query]
         target["query"] = dict(query) if len(dict(query)) == len(query) else pairs
-    return Incoming("llm", name, _body(request), target)
+    body, content_type = _body(request)
+    if content_type:
+        target["content_type"] = content_type
+    return Incoming("llm", name, body, target)
 
 
-def _body(request: Any) -> Plain:
+def _body(request: Any) -> tuple[Plain, str]:
+    """The body, and its content type where the body's form does not say it."""
     kind = request.headers.get("content-type", "")
     try:
-        content = request.content
-    except Exception:
+        content: bytes = request.read()  # uploads are streams until they are read
+    except Exception as error:
         raise Unsupported(
-            "request", kind.partition(";")[0] or "a stream", "(uploads cannot be recorded yet)"
+            "request", type_name(request.stream), f"(it cannot be read twice: {error})"
         ) from None
     if not content:
-        return None
-    if not kind.startswith(_JSON):
-        raise Unsupported(
-            "request", kind.partition(";")[0] or type_name(content), "(uploads cannot be recorded yet)"
-        )
+        return None, ""
+    if kind.startswith("multipart/"):
+        parts = multipart.parts_of(content, kind)
+        if parts is not None:
+            return parts, "" if kind.startswith("multipart/form-data") else kind.partition(";")[0]
     try:
-        body: Plain = json.loads(content)
+        text = content.decode("utf-8")
+        if kind.startswith(_JSON):
+            return _without_stream_false(json.loads(text)), ""
     except ValueError:
-        raise Unsupported("request", "text", "(it is no JSON, though its content type says so)") from None
+        text = None
+    body: Plain = _bytes(content) if text is None else text
+    return body, kind or "none"
+
+
+def _without_stream_false(body: Plain) -> Plain:
+    """Newer SDKs say ``stream: false`` in ``parse()``, older ones leave it out."""
     if isinstance(body, dict) and body.get("stream") is False:
-        del body["stream"]  # newer SDKs say so in parse(), older ones leave it out
+        del body["stream"]
     return body
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stepfork.cassette.schema import End
+from stepfork.cassette.frame import End
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Plain, Recorded, Tagged
 from stepfork.report.calls import Numbered, Secret

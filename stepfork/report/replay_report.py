@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from stepfork.cassette.schema import End
+from stepfork.cassette.frame import End
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain

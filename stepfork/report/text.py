@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from stepfork.cassette.schema import End, Header
+from stepfork.cassette.frame import End, Header
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Plain, Recorded, Tagged, describe
 from stepfork.core.wording import spell

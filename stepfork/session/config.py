@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.core.redaction import Rules
+from stepfork.core.redaction_rules import Rules
 from stepfork.errors import ConfigError
 from stepfork.session.modes import find_mode
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepfork.cassette.schema import Header
+from stepfork.cassette.frame import Header
 from stepfork.cassette.values import decode
 from stepfork.core import wording
 from stepfork.core.matching import ABSENT, Mismatch, distance, match

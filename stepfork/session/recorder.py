@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stepfork.cassette import emitter, reader, schema
+from stepfork.cassette import emitter, frame, reader, schema
 from stepfork.cassette.exceptions import class_name, encode_exception
 from stepfork.cassette.store import call_tree
 from stepfork.cassette.values import TAGS, Unsupported
@@ -96,7 +96,7 @@ class Recorder:
         """The call ended in a way that has no plain form: it is not recorded."""
         ticket.text = ""
 
-    def close(self, end: schema.End) -> Written:
+    def close(self, end: frame.End) -> Written:
         """Ends the recording; gives where it went.
 
         Raises:
@@ -152,7 +152,7 @@ class Recorder:
 
 def end_of(
     error: BaseException | None, output: Plain, has_output: bool, redactor: Redactor, failed: bool
-) -> schema.End:
+) -> frame.End:
     """The end document of a run that returned, or was ended by `error`."""
     form: dict[str, Plain] | None = None
     if error is not None:
@@ -163,7 +163,7 @@ def end_of(
         redacted = redactor.redact(form)
         assert isinstance(redacted, dict)
         form = redacted
-    return schema.End(
+    return frame.End(
         status="failed" if failed else "completed",
         output=redactor.redact(output) if has_output else None,
         has_output=has_output,

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.cassette import schema
+from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
@@ -258,7 +258,7 @@ class Run:
         return faults.record_in_code(self.path)
 
     def _start_writing(self) -> Writer:
-        header = schema.Header(
+        header = frame.Header(
             name=self._redactor.redact_text(self._name),
             entrypoint=self._recipe.entrypoint,
             tools=self.settings.tools,
@@ -352,7 +352,7 @@ class Run:
         has_output = self._output is not _NO_OUTPUT
         end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
         if test_failed and not failed:
-            end = schema.End("completed", "failed", end.output, end.has_output, end.error)
+            end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(end)
         if recorder.refused:
             first = recorder.refused[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepfork.cassette.schema import End
+from stepfork.cassette.frame import End
 from stepfork.core.model import Incoming, Recorded, Tagged
 from stepfork.core.redaction import Redactor
 from stepfork.report.calls import Numbered, is_failure

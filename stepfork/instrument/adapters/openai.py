@@ -7,6 +7,8 @@ object, stream and error is the SDK's own. Nothing is sent; no key is asked for.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from typing import Any, Final
 
 from stepfork.cassette.exceptions import class_name, decode_exception, encode_exception
 from stepfork.core.model import Incoming, Kind, Plain, Recorded
-from stepfork.errors import ConfigError
+from stepfork.errors import ConfigError, UnsupportedCallError
 from stepfork.instrument import driver
 from stepfork.instrument import http_message as message
 from stepfork.instrument.adapter import Outcome, Patch
@@ -63,6 +65,8 @@ class _Exchange:
         self.request = request
         self.response: Any = None
         self.live: driver.Live | None = None
+        self._attempts: list[Plain] = []  # how the attempts before the last one ended
+        self._built = 0
         self._tee: message.Tee | None = None
 
     @property
@@ -77,7 +81,10 @@ class _Exchange:
         return message.question(self.request, path)
 
     def built(self, request: Any, run: Run) -> None:
-        """While recording: the first attempt's request is the question."""
+        """While recording: the first attempt's request is the question, each further one a retry."""
+        if len(self._attempts) < self._built:
+            self._attempts.append("no answer")
+        self._built += 1
         if self.request is None:
             self.request = request
             step = driver.enter(self)
@@ -90,9 +97,17 @@ class _Exchange:
             tee = self._tee = message.tee(response, self._finish_stream)
             self.live.at_close(lambda: tee.ended("closed"))
 
+    def retried(self, response: Any) -> None:
+        """While recording: the SDK asks whether this response is worth another attempt."""
+        self._attempts.append(response.status_code)
+
     def _finish_stream(self, outcome: Outcome) -> None:
         assert self.live is not None
-        self.live.end(outcome)
+        self.live.end(self._with_attempts(outcome))
+
+    def _with_attempts(self, outcome: Outcome) -> Outcome:
+        attempts: list[Plain] = self._attempts[: self._built - 1]
+        return {"attempts": attempts, **outcome} if attempts else outcome
 
     def done(self, value: Any) -> Any:
         """While recording: ``request()`` returned."""
@@ -103,17 +118,18 @@ class _Exchange:
     def returned(self, value: Any) -> Outcome | None:
         if self._tee is not None:
             return None
-        return message.outcome(self.response)
+        return self._with_attempts(message.outcome(self.response))
 
     def raised(self, error: BaseException) -> Outcome:
         if self._tee is not None:
             self._tee.stop()
         if self.response is not None:
             # the error came out of this response, and will again: a status, or content that does not parse
-            return message.outcome(self.response)
+            return self._with_attempts(message.outcome(self.response))
         if isinstance(error, _openai().APIConnectionError):
-            return {"error": {"class": class_name(type(error)), "args": [str(error)]}}
-        return {"error": encode_exception(error)}
+            form: dict[str, Plain] = {"class": class_name(type(error)), "args": [str(error)]}
+            return self._with_attempts({"error": form})
+        return self._with_attempts({"error": encode_exception(error)})
 
 
 _exchange: ContextVar[_Exchange | None] = ContextVar("stepfork_openai_exchange", default=None)
@@ -199,7 +215,21 @@ class _Replay:
             response=_response(self._exchange, recorded),
             stream=asked.stream,
             stream_cls=asked.stream_cls,
+            **_retries(asked.client, recorded),
         )
+
+
+def _retries(client: Any, recorded: Recorded) -> dict[str, int]:
+    """How many retries the answer took, for SDKs whose responses say so."""
+    attempts = recorded.outcome.get("attempts")
+    if isinstance(attempts, list) and _says_retries(type(client)._process_response):
+        return {"retries_taken": len(attempts)}
+    return {}
+
+
+@functools.cache
+def _says_retries(process_response: Callable[..., Any]) -> bool:
+    return "retries_taken" in inspect.signature(process_response).parameters
 
 
 def _never() -> Any:
@@ -251,6 +281,13 @@ def _process_response(wrapped: Callable[..., Any], client: Any, args: Any, kwarg
     return wrapped(*args, **kwargs)
 
 
+def _should_retry(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    exchange = _exchange.get()
+    if exchange is not None and exchange.client is client:
+        exchange.retried(args[0] if args else kwargs["response"])
+    return wrapped(*args, **kwargs)
+
+
 def _status_error(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     exchange = _exchange.get()
     if exchange is not None and exchange.client is client:
@@ -281,13 +318,27 @@ async def _async_no_token(wrapped: Callable[..., Any], client: Any, args: Any, k
     return await wrapped(*args, **kwargs) if run is None or run.action != "replay" else PLACEHOLDER
 
 
+def _no_websocket(wrapped: Callable[..., Any], manager: Any, args: Any, kwargs: Any) -> Any:
+    """Websockets do not pass ``request()``: refused while recording and replaying, never silently live."""
+    run = None if active.idle() else driver.session()
+    if run is None:
+        return wrapped(*args, **kwargs)
+    name = type(manager).__name__.removeprefix("Async").removesuffix("ConnectionManager").lower()
+    raise run.latch(
+        UnsupportedCallError(
+            f"the agent opened a {name} websocket, which stepfork can neither record nor replay; "
+            "use the HTTP calls of the SDK, or leave this test alone with mode 'off'"
+        )
+    )
+
+
 def _no_validation(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     run = None if active.idle() else driver.session()
     return wrapped(*args, **kwargs) if run is None or run.action != "replay" else None
 
 
 class OpenAIAdapter:
-    """The rows for the OpenAI SDK (3.x)."""
+    """The rows for the OpenAI SDK, 1.40 and later."""
 
     module = "openai"
 
@@ -299,6 +350,7 @@ class OpenAIAdapter:
             Patch(f"{base}:SyncAPIClient.request", _request),
             Patch(f"{base}:AsyncAPIClient.request", _async_request),
             Patch(f"{base}:BaseClient._build_request", _build_request),
+            Patch(f"{base}:BaseClient._should_retry", _should_retry, optional=True),
             Patch(f"{base}:BaseClient._make_status_error_from_response", _status_error),
             Patch(f"{base}:SyncAPIClient._process_response", _process_response),
             Patch(f"{base}:AsyncAPIClient._process_response", _process_response),
@@ -311,6 +363,9 @@ class OpenAIAdapter:
             Patch(f"{azure}:AsyncAzureOpenAI.__init__", _init),
             Patch(f"{azure}:AzureOpenAI._get_azure_ad_token", _no_token, optional=True),
             Patch(f"{azure}:AsyncAzureOpenAI._get_azure_ad_token", _async_no_token, optional=True),
+            Patch("openai.resources.*:*ConnectionManager.__enter__", _no_websocket),
+            Patch("openai.resources.*:*ConnectionManager.__aenter__", _no_websocket),
+            Patch("openai.resources.*:*ConnectionManager.enter", _no_websocket),
         )
 
 

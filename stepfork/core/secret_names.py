@@ -1,0 +1,95 @@
+"""Which keys hold secrets, by their names. Knows words and spellings; knows no text and no session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAMES: Final = _words(
+    "api_key api_keys authorization proxy_authorization cookie cookies set_cookie password passwd passphrase "
+    "secret client_secret secret_key secret_access_key private_key token access_token refresh_token id_token "
+    "session_token auth_token api_token bearer_token amz_security_token amz_signature goog_signature"
+)
+_BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
+_TAILS: Final = _words(
+    "api_key apikey secret_key access_key private_key client_secret api_secret app_secret consumer_secret "
+    "shared_secret signing_secret webhook_secret jwt_secret token_secret access_token refresh_token id_token "
+    "session_token auth_token api_token bearer_token password passwd passphrase"
+)
+"""How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""
+_LOUD_TAILS: Final = _words("token secret")
+"""Endings that count in the spelling of the environment only: ``GITHUB_TOKEN``."""
+_NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
+_NO_SECRET: Final = _words("no has is max min num show hide forgot reset require requires use allow needs")
+_WORDS: Final = frozenset(_BY_LETTERS) | _words(
+    "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
+)
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+LONGEST_NAME: Final = 64
+COOKIES: Final = frozenset({"cookie", "cookies", "set_cookie"})
+_KEYWORDS: Final = (
+    *("key", "token", "secret", "password", "passwd", "passphrase"),
+    *("authorization", "cookie", "signature"),
+)
+"""How a name ends that is worth a look when it stands in a text."""
+
+
+def normalise(key: str) -> str:
+    """A key in the one spelling that keys are compared in.
+
+    >>> [normalise(key) for key in ("apiKey", "X-API-Key", "OPENAI_API_KEY", "apikey")]
+    ['api_key', 'api_key', 'openai_api_key', 'api_key']
+    """
+    name = re.sub(r"\W+", "_", _HUMP.sub("_", key)).strip("_").lower().removeprefix("x_")
+    return _BY_LETTERS.get(name.replace("_", ""), name)
+
+
+def _holds_secret(key: str, name: str) -> bool:
+    if name in _NAMES:
+        return True
+    words = name.split("_")
+    if len(words) < 2 or words[0] in _NO_SECRET:
+        return False
+    if words[-1] in _TAILS or "_".join(words[-2:]) in _TAILS:
+        return True
+    return key.isupper() and words[-1] in _LOUD_TAILS and words[-2] not in _NO_TOKEN
+
+
+@dataclass(slots=True)
+class Names:
+    """Which keys hold secrets: the built-in ones and `extra`, less those `allowed` (both normalised).
+
+    >>> names = Names()
+    >>> names.label("apiKey"), names.label("DB_PASSWORD"), names.label("max_tokens")
+    ('api_key', 'db_password', '')
+    """
+
+    extra: frozenset[str] = frozenset()
+    allowed: frozenset[str] = frozenset()
+    words: tuple[str, ...] = field(init=False)
+    _labels: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.words = tuple(dict.fromkeys((*_KEYWORDS, *sorted(name.split("_")[-1] for name in self.extra))))
+
+    def label(self, key: str) -> str:
+        """The normalised name of a key that holds a secret; "" for any other key."""
+        label = self._labels.get(key)
+        if label is None:
+            name = normalise(key) if len(key) <= LONGEST_NAME else ""
+            secret = name not in self.allowed and (name in self.extra or _holds_secret(key, name))
+            if len(self._labels) > 10_000:
+                self._labels.clear()
+            label = self._labels[key] = name if secret else ""
+        return label
+
+
+def is_word(value: str) -> bool:
+    """Whether a value is a word that stands under secret keys but is no secret: ``required``, ``api-key``."""
+    return len(value) <= LONGEST_NAME and re.sub(r"[\W_]", "", value).lower() in _WORDS

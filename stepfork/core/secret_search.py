@@ -1,0 +1,177 @@
+"""Finds the secrets in a text, by their form or by what stands before them. Knows no session and no setting.
+
+Everything here takes time linear in the text. Where a form alone decides (``ghp_...``) there is a row in
+`secret_shapes`; where only the context does (``password=...``) the value must look like a credential, so
+that prose and code stay what they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
+from stepfork.core.secret_shapes import RUN, SHAPES, Span, is_reference, shaped
+
+_CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secret
+_IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_AFTER_NAME: Final = frozenset("\"'`\\] \t=:")
+_SEPARATOR: Final = re.compile(
+    r"""(?P<close>\\{0,8}["'`]?)\]?[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
+)
+# Few `=`, `:` and `?` inside a value: so no text is scanned again from each of many names.
+_BARE: Final = re.compile(r"[^\s\"'`<>\\,;&(){}\[\]|:=]++(?:[:=]++[^\s\"'`<>\\,;&(){}\[\]|:=]++){0,3}+={0,2}")
+_IN_QUERY: Final = re.compile(r"[^\s\"'`<>\\;&#?]++(?:\?[^\s\"'`<>\\;&#?]++){0,2}+")
+_IN_QUOTES: Final = re.compile(r"[^\s\"'`<>\\]++")
+_COOKIE: Final = re.compile(r"[\w!#$%&'*+.^|~-]{1,128}+=([^\s\"'<>\\`;,]++)(?:;[ \t]*)?")
+_SCHEME_VALUE: Final = re.compile(r"[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,}+)")
+_LONGEST_VALUE: Final = 4096
+_TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
+_MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
+
+
+def find(text: str, names: Names) -> tuple[list[Span], bool]:
+    """The secrets in a text, and whether it should be read as JSON, if it is JSON, to find more.
+
+    >>> spans, _ = find("password=" + "hunter2" * 2, Names())
+    >>> [(span.start, span.label) for span in spans]
+    [(9, 'password')]
+    """
+    spans = list(shaped(text))
+    named = False
+    assigns = "=" in text or ":" in text
+    if assigns or " " in text:
+        lower = _lower(text)
+        spans += _credentials(text, lower)
+        if assigns:
+            found, named = _assignments(text, lower, names)
+            spans += found
+            named = named or r":\/\/" in text
+    return spans, named
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, character by character, so that offsets stay what they are."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(char.lower()[:1] for char in text)
+
+
+def _places(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:
+    """Where `word` ends in a text with one of the characters `follow` after it."""
+    at = lower.find(word)
+    while at >= 0:
+        at += len(word)
+        if lower[at : at + 1] in follow:
+            yield at
+        at = lower.find(word, at)
+
+
+def _credentials(text: str, lower: str) -> Iterator[Span]:
+    """``Bearer TOKEN`` and ``Basic BASE64``; the word stays."""
+    for scheme in ("bearer", "basic"):
+        for end in _places(lower, scheme, frozenset(" \t")):
+            match = _SCHEME_VALUE.match(text, end)
+            if match is None:
+                continue
+            value = match[1].rstrip(".")
+            if scheme == "basic":
+                secret = basic_password(value) is not None
+            elif "authorization" in lower[max(0, end - 40) : end]:
+                secret = not is_reference(value)
+            else:
+                secret = _credible(value) and RUN.search(value[:300]) is not None
+            if secret:
+                yield Span(match.start(1), _CONTEXT, match.start(1) + len(value), "authorization")
+
+
+def _credible(value: str) -> bool:
+    return (
+        len(value) >= 8 and bool(_MIXED.search(value) or _ONE_CASE.match(value)) and not is_reference(value)
+    )
+
+
+def basic_password(value: str) -> str | None:
+    """The password in the base64 of ``user:password``; None for anything else.
+
+    >>> basic_password("dXNlcjpodW50ZXIy")
+    'hunter2'
+    """
+    try:
+        pair = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    _, colon, password = pair.partition(":")
+    return password if colon and pair.isprintable() else None
+
+
+def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]:
+    """``api_key=...``, ``"password": "..."``, ``?token=...``, ``Cookie: a=...``."""
+    spans: list[Span] = []
+    named = False
+    for word in names.words:
+        done = 0
+        for end in _places(lower, word, _AFTER_NAME):
+            separator = _SEPARATOR.match(text, end) if end >= done else None
+            if separator is None:
+                continue
+            named = True
+            head = text[max(0, end - LONGEST_NAME) : end]
+            key = head[len(head.rstrip(_IN_NAME)) :]
+            label = names.label(key)
+            if label in COOKIES:
+                found, done = _cookies(text, separator.end(), label)
+                spans += found
+            elif label and (place := _value(text, end - len(key), key, separator, label in names.extra)):
+                spans.append(Span(place[0], _CONTEXT, place[1], label))
+                done = place[1]
+    return spans, named
+
+
+def _cookies(text: str, at: int, label: str) -> tuple[list[Span], int]:
+    """The values in ``a=1; b=2`` and where they end; of a ``Set-Cookie`` only the first."""
+    spans: list[Span] = []
+    while match := _COOKIE.match(text, at):
+        at = match.end()
+        if not is_reference(match[1]):
+            spans.append(Span(match.start(1), _CONTEXT, match.end(1), label))
+        if label == "set_cookie":
+            break
+    return spans, at
+
+
+def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool) -> tuple[int, int] | None:
+    """Where the value assigned to `key` stands, if it looks like a secret. `own`: a key of the user's."""
+    at = separator.end()
+    tight = separator[0] == "="
+    before = text[max(0, start - 5) : start]
+    if tight and (before.endswith(("?", "#", "&amp;")) or (before.endswith("&") and before[-2:] != "&&")):
+        match = _IN_QUERY.match(text, at)
+        return match.span() if match and not is_reference(match[0]) else None
+    if before.endswith(":"):
+        return None  # arn:aws:...:secret:NAME
+    quoted = separator["quote"] is not None
+    match = (_IN_QUOTES if quoted else _BARE).match(text, at)
+    if match is None or match.end() - at > _LONGEST_VALUE:
+        return None
+    value, after = match[0], text[match.end() : match.end() + 2]
+    if quoted:
+        if after[:1] not in ("\\", separator["quote"][-1]):
+            return None  # words in quotes
+        sure = bool(separator["close"])
+    elif after[:1] in ("(", "["):
+        return None  # a call or an item
+    elif not tight and _TYPE.match(value):
+        return None  # an annotation
+    elif tight and after[:1] == "&" and after != "&&":
+        return None if is_reference(value) else match.span()
+    else:
+        value = value.rstrip(".:?*")
+        sure = tight and key.isupper() and before[-1:] in ("", " ", "\n", "\t", '"', "'", "`", ";")
+    likely = sure or _MIXED.search(value) or _ONE_CASE.match(value) or (own and any(map(str.isdigit, value)))
+    if len(value) < 8 or not likely or is_reference(value):
+        return None
+    return at, at + len(value)

@@ -1,0 +1,228 @@
+"""Replaces the secrets in one text after another. Knows texts; knows no nested value, no file and no SDK.
+
+A `TextRedactor` remembers what it found: a value of eight characters and more that was a secret once is one
+wherever it stands.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from stepfork.core.known_values import KnownValues
+from stepfork.core.placeholders import Placeholders
+from stepfork.core.redaction_rules import Rules
+from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST
+from stepfork.core.secret_names import COOKIES, Names, normalise
+from stepfork.core.secret_search import basic_password, find
+
+_SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S+)")
+_COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
+_JSONISH: Final = re.compile(r"\s*[\[{]")
+_JSON: Final = json.JSONDecoder(strict=False)
+_JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
+_BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
+_PASSES: Final = 10
+_MEMO_CHARACTERS: Final = 16_000_000
+
+_Place: TypeAlias = tuple[int, int, int, str, str]
+"""Start, end (negative), rank, label and value of a secret in a text. Of two that overlap the first in this
+order counts: the one that starts earlier, else the longer one, else the one of lower rank."""
+
+
+class TextRedactor:
+    """Replaces the secrets in texts. Not safe to use from several threads.
+
+    Attributes:
+        names: which keys hold secrets.
+        known: the values that are replaced wherever they stand.
+        placeholders: what stands for them.
+        shortest: no text of fewer characters is looked at.
+        words: keys that are known to be plain words; they hold no secret and no secret stands under them.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.names = Names(
+            frozenset(map(normalise, rules.keys)), frozenset(normalise(key) for key in rules.allow)
+        )
+        self.known = KnownValues()
+        self.placeholders = Placeholders()
+        self._patterns = tuple(re.compile(pattern) for pattern in rules.patterns)
+        self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
+        self.shortest = 0 if self._patterns else SHORTEST
+        self.words: set[str] = set()
+        self._memo: dict[bool, dict[str, str]] = {True: {}, False: {}}
+        self._memo_size = 0
+
+    def results(self, keys: bool) -> Mapping[str, str]:
+        """The texts looked at so far, and what they became."""
+        return self._memo[keys]
+
+    def are_clean(self, texts: Sequence[str], text: str, keys: bool) -> bool:
+        """Whether there is no secret in `texts`, looked at in one go; `text` is all of them, one a line."""
+        if texts and self._may_hold_secret(text, texts):
+            return False
+        for item in texts:
+            self._remember(item, item, keys)
+        return True
+
+    def is_odd(self, key: str) -> bool:
+        """Whether a key is more than a word: only then may it hold a secret. A field's name is none."""
+        if key.isidentifier() and not any(map(str.isdigit, key)):
+            if not self.names.label(key) and len(self.words) < 10_000:
+                self.words.add(key)
+            return False
+        return True
+
+    def redact(self, text: str, keys: bool) -> str:
+        """The text with its secrets replaced; `keys`: whether what stands under a key in JSON is one."""
+        if len(text) < self.shortest:
+            return text
+        result = self._memo[keys].get(text)
+        if result is None:
+            result = text
+            for _ in range(_PASSES):
+                step = self._pass(result, keys)
+                if step == result:
+                    break
+                result = step
+            self._remember(text, result, keys)
+        return text if result == text else result
+
+    def redact_key(self, key: str) -> str:
+        """A key with its secrets replaced, whatever stands under it."""
+        return self.redact(key, False) if self.is_odd(key) else key
+
+    def redact_known(self, text: str) -> str:
+        """The text with nothing replaced but the values known so far."""
+        return self._replace(text, self._known(text))
+
+    def keyed(self, label: str, value: str) -> str:
+        """What stands for the value of a secret key: all of it, so that any dummy value matches.
+
+        A placeholder of another label is replaced like any value: on replay the agent hands on what it was
+        given, and the recording knew it by this key too.
+        """
+        secret = value.strip()
+        if len(secret) < SHORTEST:
+            secret = value
+        scheme = _SCHEME.fullmatch(secret) if "authorization" in label else None
+        if scheme:
+            secret = scheme[2]
+        standing = PLACEHOLDER.fullmatch(secret)
+        if standing and standing[1] == label:
+            return secret
+        if self._is_allowed(value) or self._is_allowed(secret):
+            return self.redact(value, True)
+        self.learn(secret, label)
+        if label in COOKIES:
+            for part in _COOKIE_VALUE.findall(secret)[: 1 if label == "set_cookie" else None]:
+                self.learn(part, label)
+        elif scheme and scheme[1].lower() == "basic":
+            self.learn(basic_password(secret) or "", "password")
+        return self.placeholders.of(label, secret)
+
+    def learn(self, value: str, label: str) -> None:
+        """From now on the value is replaced wherever it stands, unless it is too short or too plain."""
+        if not self._is_allowed(value) and self.known.add(value, label):
+            self._forget()
+
+    def _may_hold_secret(self, text: str, parts: Sequence[str]) -> bool:
+        if any(True for _ in self.known.find(text)):
+            return True
+        spans, named = find(text, self.names)
+        if spans or (named and any(_JSONISH.match(part) for part in parts)):
+            return True
+        return any(pattern.search(part) for pattern in self._patterns for part in parts)
+
+    def _pass(self, text: str, keys: bool) -> str:
+        places = self._known(text)
+        spans, named = find(text, self.names)
+        if (spans or named) and _is_json(text):
+            text = self._json(text, keys)
+            places = self._known(text)
+        elif spans and not _is_blob(text):
+            places += [(at, -end, rank, label, text[at:end]) for at, rank, end, label in spans]
+        text = self._replace(text, places)
+        for pattern in self._patterns:
+            group = 1 if pattern.groups else 0
+            own = [match.span(group) for match in pattern.finditer(text) if match[group]]
+            text = self._replace(text, [(at, -end, 0, "pattern", text[at:end]) for at, end in own])
+        return text
+
+    def _known(self, text: str) -> list[_Place]:
+        """Where values stand that are known to be secret."""
+        return [(at, -end, -1, label, value) for at, end, value, label in self.known.find(text)]
+
+    def _replace(self, text: str, places: list[_Place]) -> str:
+        """The text with placeholders at these places. Placeholders that it holds already stay untouched."""
+        if not places:
+            return text
+        fixed = [match.span() for match in PLACEHOLDER.finditer(text)] if MARK in text else []
+        parts: list[str] = []
+        done = 0
+        for at, minus_end, _, label, value in sorted(places):
+            end = -minus_end
+            before = bisect.bisect_left(fixed, (end, 0)) - 1
+            if at < done or (before >= 0 and fixed[before][1] > at) or self._is_allowed(value):
+                continue
+            self.learn(value, label)
+            parts += (text[done:at], self.placeholders.of(label, value))
+            done = end
+        return "".join((*parts, text[done:]))
+
+    def _json(self, text: str, keys: bool) -> str:
+        """JSON text: its strings are looked at decoded and replaced in place; no other byte changes."""
+        parts: list[str] = []
+        done = 0
+        label = ""
+        colon = 0
+        for match in _JSON_STRING.finditer(text):
+            token = match[1]
+            old = json.loads(token, strict=False) if "\\" in token else token[1:-1]
+            if match[2]:
+                new = self.redact_key(old)
+                label, colon = self.names.label(old) if keys else "", match.end()
+            else:
+                keyed = label and old and not text[colon : match.start()].strip()
+                new = self.keyed(label, old) if keyed else self.redact(old, keys)
+                label = ""
+            if new != old:
+                parts += (text[done : match.start()], json.dumps(new, ensure_ascii=token.isascii()))
+                done = match.end(1)
+        return "".join((*parts, text[done:]))
+
+    def _is_allowed(self, value: str) -> bool:
+        return any(pattern.fullmatch(value) for pattern in self._allowed)
+
+    def _remember(self, text: str, result: str, keys: bool) -> None:
+        self._memo_size += len(text) + 50
+        if self._memo_size > _MEMO_CHARACTERS:
+            self._forget()
+        self._memo[keys][text] = result
+
+    def _forget(self) -> None:
+        self._memo[True].clear()
+        self._memo[False].clear()
+        self._memo_size = 0
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a JSON object or array, or several of them."""
+    at = 0
+    try:
+        while match := _JSONISH.match(text, at):
+            _, at = _JSON.raw_decode(text, match.end() - 1)
+    except (ValueError, RecursionError):
+        return False
+    return at > 0 and not text[at:].strip()
+
+
+def _is_blob(text: str) -> bool:
+    """Whether a text is one piece of base64, as images and audio are: no shape in it means anything."""
+    if text.startswith("data:"):
+        return _BLOB.fullmatch(text, text.find(",") + 1) is not None
+    return len(text) >= 256 and _BLOB.fullmatch(text) is not None
