@@ -20,7 +20,7 @@ from stepfork.session.config import Settings
 from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.modes import Action, decide, find_mode
-from stepfork.session.run import Recipe, Run
+from stepfork.session.run import Ending, Recipe, Run
 from stepfork.session.workspace import workspace
 
 __all__ = [
@@ -94,12 +94,21 @@ def install(settings: Settings) -> None:
     from stepfork.instrument.hooks import HOOKS
 
     HOOKS.hold(settings.tools, settings.exclude)
-    refuses = find_mode(settings.mode).refuse_unrecorded
-    active.refuse_outside(
-        f"a patched call was made outside every cassette while the mode is {settings.mode!r}; "
+    active.refuse_outside(_reason(settings.mode))
+
+
+def _reason(mode: str) -> str | None:
+    """Why a call outside every session is refused in this mode; None if it is let through."""
+    if mode == "record" and workspace.every_call_has_a_session:
+        return (
+            "a patched call was made outside every cassette while recording, so it would be missing on "
+            "replay; make it inside a test or a fixture's set-up, or in a 'with stepfork.record(...)' block"
+        )
+    if not find_mode(mode).refuse_unrecorded:
+        return None
+    return (
+        f"a patched call was made outside every cassette while the mode is {mode!r}; "
         "make it inside a test or a 'with stepfork.replay(...)' block, or set the mode to 'off'"
-        if refuses
-        else None
     )
 
 
@@ -154,7 +163,7 @@ class Session:
             raise ConfigError(f"{self._source} is open already; make a new one for each block")
         settings = workspace.settings(self._marker, self._overrides)
         path = workspace.cassette_path(self._given, settings)
-        action: Action = decide(settings.mode, exists=path.exists(), ci=bool(os.environ.get("CI")))
+        action: Action = decide(settings.mode, exists=os.path.exists(path), ci=bool(os.environ.get("CI")))
         stack = ExitStack()
         try:
             run = Run(
@@ -183,16 +192,14 @@ class Session:
     ) -> bool:
         return self.finish(error)
 
-    def finish(
-        self, error: BaseException | None = None, *, test_failed: bool = False, abandoned: bool = False
-    ) -> bool:
+    def finish(self, error: BaseException | None = None, ending: Ending = "run") -> bool:
         """Ends the session; see `Run.close`."""
         run, stack = self._run, self._stack
         assert run is not None
         assert stack is not None
         self._run = self._stack = None
         with stack:
-            return run.close(error, test_failed=test_failed, abandoned=abandoned)
+            return run.close(error, ending)
 
     async def __aenter__(self) -> Run:
         return self.__enter__()
@@ -206,6 +213,8 @@ class Session:
         """As a decorator: each call of the function is a session of its own."""
         if not callable(function):
             raise ConfigError(f"{self._source} decorates a function, not {type(function).__name__}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigError(f"{self._source} cannot decorate a generator; use it as a 'with' block inside")
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)

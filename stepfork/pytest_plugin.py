@@ -228,7 +228,9 @@ def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None
         for name, (option, value) in given.items():
             if value is not None:
                 options |= config.check({name: value}, option)
-        workspace.configure(root=root, base={"mode": "replay"}, options=options)
+        workspace.configure(
+            root=root, base={"mode": "replay"}, options=options, every_call_has_a_session=True
+        )
         workspace.settings()
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
@@ -301,11 +303,10 @@ def _finish(item: pytest.Item, error: BaseException | None) -> bool:
 
 
 def _settle(session: api.Session, error: BaseException | None) -> bool:
-    """A skip leaves nothing to settle; a failure is the test's, an interrupt the run's."""
+    """A skip is no verdict: what was recorded is kept. A failure is the test's, an interrupt the run's."""
     if isinstance(error, pytest.skip.Exception):
-        return session.finish(error, abandoned=True)
-    failed = isinstance(error, Exception | pytest.fail.Exception)
-    return session.finish(error, test_failed=failed)
+        return session.finish(error, "skipped")
+    return session.finish(error, "test" if isinstance(error, Exception | pytest.fail.Exception) else "run")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -92,7 +92,7 @@ def decode_exception(form: Plain) -> BaseException:
     ):
         raise BadValue("an error needs 'class' (module:name) and 'args' (a sequence)")
     kind = find_exception_class(str(form["class"]))
-    if not issubclass(kind, Exception):
+    if not issubclass(kind, Exception | SystemExit):
         raise BadValue(f"{form['class']!r} ends a program and is no outcome of a call")
     arguments = decode(form["args"])
     attributes = decode(form.get("attributes", {}))

@@ -48,6 +48,8 @@ def read_text(path: Path) -> str:
     FileNotFoundError: [Errno 2] No such file or directory: 'no/such/file.yaml'
     """
     try:
+        if path.exists() and not path.is_file():  # a device may have no end
+            raise CassetteError("cannot be read: it is no regular file", file=path)
         data = path.read_bytes()
     except FileNotFoundError:
         raise

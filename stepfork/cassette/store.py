@@ -66,6 +66,12 @@ class StoredCassette:
         return "partial" if self.end is None else self.end.status
 
     @property
+    def interrupted(self) -> bool:
+        """Whether the run was cut off from outside, so that nothing in it cancels what was cancelled then."""
+        error = None if self.end is None else self.end.error
+        return self.end is None or (error is not None and error.get("class") == "builtins:KeyboardInterrupt")
+
+    @property
     def failed(self) -> bool:
         """Whether the recording may not replace a good one: its run or its test failed, or it was cut off."""
         return self.end is None or self.end.status == "failed" or self.end.test == "failed"

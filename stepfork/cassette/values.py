@@ -173,7 +173,10 @@ def _pairs(content: Any) -> dict[Any, Any]:
     pairs = _list(content)
     if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
         raise BadValue("pairs of key and value expected")
-    return dict(pairs)
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise BadValue("a key stands twice")
+    return mapping
 
 
 def _encode_moment(value: datetime | time, encoder: _Encoder, path: str) -> Plain:

@@ -146,10 +146,8 @@ class Writer:
             self._replace(target, text)
         except OSError as error:
             self._close()
-            raise CassetteError(
-                f"cannot be written: {error.strerror or error}; what was recorded is in {self.partial}",
-                file=target,
-            ) from None
+            kept = f"; what was recorded is in {self.partial}" if self.partial.exists() else ""
+            raise CassetteError(f"cannot be written: {error.strerror or error}{kept}", file=target) from None
         return Written(target, kept=self.path if target != self.path else None)
 
     def _replace(self, target: Path, text: str) -> None:

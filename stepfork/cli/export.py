@@ -91,7 +91,7 @@ def _load(path: Path, reference: Reference, own_root: Path | None) -> Entrypoint
     try:
         return load(reference, own_root=own_root)
     finally:
-        session.finish(abandoned=True)
+        session.finish(ending="abandoned")
 
 
 def _plain(expected: object, source: str | None) -> Expectation | None:

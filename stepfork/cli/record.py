@@ -58,7 +58,7 @@ def record(entrypoint: str, args_json: str | None, env: tuple[str, ...], target:
         loaded = load(reference)
         loaded.check(arguments)
     except BaseException:
-        session.finish(abandoned=True)
+        session.finish(ending="abandoned")
         raise
     ended_by: BaseException | None = None
     try:

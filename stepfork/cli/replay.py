@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from stepfork.api import Session
+from stepfork.api import Session, install
 from stepfork.cassette.frame import Header
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import decode
@@ -53,6 +53,9 @@ def replay(
     arguments = Arguments.of(decode(cassette.header.args), f"{where}: args")
     _apply(env, cassette.header, where)
     settings = workspace.settings()
+    # to the end of the process: a thread that outlives the entrypoint must not go live either
+    tools = (*settings.tools, *cassette.header.tools)
+    install(replace(settings, mode="replay", tools=tools, exclude=(*settings.exclude, str(reference))))
     session = Session(
         path,
         {"exclude": (*settings.exclude, str(reference))},
@@ -120,7 +123,7 @@ def _run(
         loaded = load(reference, own_root=own_root)
         loaded.check(arguments)
     except BaseException:
-        session.finish(abandoned=True)
+        session.finish(ending="abandoned")
         raise
     value: Any = None
     error: BaseException | None = None

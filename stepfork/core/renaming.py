@@ -3,14 +3,16 @@
 A recording and a run number their secrets on their own, and a dummy value may stand where a real one did:
 what counts is that the same placeholder always stands for the same secret, one to one.
 
-A value that only a later call showed to be secret is a placeholder everywhere in the finished recording, but
-a run does not know it yet when it comes by. So a placeholder also stands for any text of at least
-`SHORTEST` characters, the same from then on.
+A value that only a later call showed to be secret (its argument ``password``, say) is a placeholder
+everywhere in the finished recording, but a run does not know it yet when it comes by. Such a placeholder,
+and no other, also stands for a text of at least `SHORTEST` characters; the later call must then bring the
+very same text as its secret, or it is the mismatch.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
@@ -23,6 +25,8 @@ SHORTEST: Final = 8
 class Renaming:
     """The pairs found so far. `fork` it to try a comparison; keep the fork to commit to it.
 
+    `shown_later` says whether a later call of the recording holds a placeholder as its secret argument.
+
     Attributes:
         learned: values that turned out to be secret in this fork, with their label.
 
@@ -31,13 +35,17 @@ class Renaming:
     True
     >>> renaming.unify("<secret:token:2>", "<secret:token:3>")
     False
+    >>> renaming.unify("log in with <secret:password:1>", "log in with hunter2hunter2")
+    False
+    >>> renaming = Renaming(shown_later=lambda placeholder: placeholder == "<secret:password:1>")
     >>> renaming.unify("log in with <secret:password:1>", "log in with hunter2hunter2"), renaming.learned
     (True, {'hunter2hunter2': 'password'})
     """
 
-    __slots__ = ("_incoming", "_known", "_recorded", "learned")
+    __slots__ = ("_incoming", "_known", "_recorded", "_shown_later", "learned")
 
-    def __init__(self) -> None:
+    def __init__(self, shown_later: Callable[[str], bool] = lambda placeholder: False) -> None:
+        self._shown_later = shown_later
         self._recorded: dict[str, str] = {}
         self._incoming: dict[str, str] = {}
         self._known: dict[str, str] = {}  # values by themselves -> the run's placeholder for them
@@ -45,7 +53,7 @@ class Renaming:
 
     def fork(self) -> Renaming:
         """An independent copy that has learned nothing yet."""
-        copy = Renaming()
+        copy = Renaming(self._shown_later)
         copy._recorded = self._recorded.copy()
         copy._incoming = self._incoming.copy()
         copy._known = self._known.copy()
@@ -101,6 +109,8 @@ class Renaming:
         there = PLACEHOLDER.match(incoming, at)
         if there is not None:
             return there[0] if there[1] == found[1] else None
+        if not self._shown_later(found[0]):
+            return None
         following = PLACEHOLDER.search(recorded, found.end())
         literal = recorded[found.end() : following.start() if following else len(recorded)]
         if following is None:

@@ -48,10 +48,10 @@ class Live:
             self.end(outcome)
 
     def raised(self, error: BaseException) -> None:
-        """The call raised. What ends the whole run (KeyboardInterrupt, SystemExit) is no outcome."""
+        """The call raised. What ends the whole run (KeyboardInterrupt, GeneratorExit) is no outcome."""
         if isinstance(error, asyncio.CancelledError):
             self.end({"cancelled": True})
-        elif isinstance(error, Exception):
+        elif isinstance(error, Exception | SystemExit):
             outcome = self._said(lambda: self._target.raised(error))
             if outcome is not None:
                 self.end(outcome)
@@ -115,7 +115,9 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         return live()
     if isinstance(step, Recorded):
         try:
-            return answer(_uncancelled(step))
+            if step.outcome.get("cancelled"):
+                raise asyncio.CancelledError
+            return answer(step)
         except BadValue as problem:
             raise _unreadable(problem) from None
     with step:
@@ -138,7 +140,9 @@ async def acall(
         return await live()
     if isinstance(step, Recorded):
         try:
-            return await answer(_uncancelled(step))
+            if step.outcome.get("cancelled"):
+                await asyncio.Event().wait()  # whoever cancelled the call when it was recorded does so again
+            return await answer(step)
         except BadValue as problem:
             raise _unreadable(problem) from None
     with step:
@@ -149,12 +153,6 @@ async def acall(
             raise
         step.returned(value)
         return value
-
-
-def _uncancelled(recorded: Recorded) -> Recorded:
-    if recorded.outcome.get("cancelled"):
-        raise asyncio.CancelledError
-    return recorded
 
 
 def _unreadable(problem: BadValue) -> StepforkError:

@@ -31,7 +31,7 @@ def enter(run: Run, *, ambient: bool = False) -> Token[Run | None] | None:
     """
     with _lock:
         for other in _open:
-            if other.path == run.path and other.action != "off":
+            if other.file == run.file and other.action != "off":
                 raise ConfigError(
                     f"{run.path} is open already: the same cassette cannot be used by two sessions at once"
                 )

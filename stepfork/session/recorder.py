@@ -77,11 +77,13 @@ class Recorder:
     def refuse(self, kind: str, name: str, problem: Unsupported) -> None:
         """A value of this call has no plain form. The live run goes on; the recording has failed."""
         call = describe(kind, name)
-        hint = "leave the tool out with 'exclude', or let it take and return plain values"
-        if problem.type == "generator" or problem.type == "async_generator":
-            hint = (
-                "generator tools cannot be recorded yet; return a list, or leave the tool out with 'exclude'"
-            )
+        hint = "leave it out with 'exclude', or let it take and return plain values"
+        if problem.path.startswith("error"):
+            hint = "let it raise an exception that its args rebuild, or leave it out with 'exclude'"
+        elif problem.type in ("generator", "async_generator"):
+            hint = "generator tools cannot be recorded yet; return a list, or leave it out with 'exclude'"
+        elif kind == "llm":
+            hint = "pass a body that can be read more than once"
         self.refused.append(
             RecordingError(
                 f"{call} cannot be recorded: {problem.path} is of type {problem.type}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.matching import match
-from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.model import Call, Incoming, Plain, Recorded, Tagged
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import Renaming
+from stepfork.core.renaming import PLACEHOLDER, Renaming
+from stepfork.core.secret_names import normalise
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
 
@@ -26,7 +28,9 @@ class Replayer:
     ) -> None:
         self.cassette = cassette
         self._redactor = redactor
-        self._renaming = Renaming()
+        self._renaming = Renaming(self._shown_later)
+        self._trying = 0
+        self._shown: dict[str, int] | None = None  # placeholder -> the last call that holds it as its secret
         self._tops = cassette.tops
         self._order = Order(len(self._tops), lambda at: cassette.recorded(self._tops[at]).unfinished)
         self._made: list[int] = []
@@ -47,9 +51,10 @@ class Replayer:
         for at in self._order.candidates():
             recorded = self.cassette.recorded(self._tops[at])
             trial = self._renaming.fork()
+            self._trying = at
             mismatch = match(recorded.call, call, trial.unify)
             if mismatch is None:
-                if recorded.unfinished:
+                if recorded.unfinished or (recorded.outcome.get("cancelled") and self.cassette.interrupted):
                     raise faults.no_answer(self._where, at + 1, call)
                 self._commit(trial)
                 self._order.take(at)
@@ -64,6 +69,16 @@ class Replayer:
         if self._stop_past:
             raise PastRecording
         raise faults.one_more(self._where, call, self._count_same(call))
+
+    def _shown_later(self, placeholder: str) -> bool:
+        """Whether a call after the one at hand has this placeholder as the value of a secret argument."""
+        if self._shown is None:
+            self._shown = {}
+            for at, top in enumerate(self._tops):
+                if self.cassette.holds_secrets(top):
+                    for secret in _secret_arguments(self.cassette.recorded(top).call.args):
+                        self._shown[secret] = at
+        return self._shown.get(placeholder, -1) > self._trying
 
     def _commit(self, trial: Renaming) -> None:
         self._renaming = trial
@@ -110,3 +125,19 @@ class Replayer:
 
     def _count_same(self, call: Incoming) -> int:
         return sum(match(other, call, self._renaming.fork().unify) is None for _, other in self._others())
+
+
+def _secret_arguments(value: Plain) -> Iterator[str]:
+    """The placeholders that stand as whole values under the key they are labelled with."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
+            if found is not None and found[1] == normalise(key):
+                yield found[0]
+            else:
+                yield from _secret_arguments(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secret_arguments(item)
+    elif isinstance(value, Tagged):
+        yield from _secret_arguments(value.value)

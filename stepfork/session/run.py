@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
@@ -24,7 +24,6 @@ from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
     CassetteError,
-    ConfigError,
     RecordingError,
     StepforkError,
     UnsupportedCallError,
@@ -35,7 +34,9 @@ from stepfork.session.modes import Action
 from stepfork.session.recorder import Recorder, Ticket, end_of
 from stepfork.session.replayer import PastRecording, Replayer
 
-__all__ = ["Counts", "PastRecording", "Recipe", "Run", "Ticket"]
+Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
+
+__all__ = ["Counts", "Ending", "PastRecording", "Recipe", "Run", "Ticket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Run:
 
     Attributes:
         path: the cassette's path.
+        file: the same with every link resolved: what tells two cassettes apart.
         action: ``"record"``, ``"replay"`` or ``"off"``.
         is_open: whether calls are still taken.
         went_past: whether a fixed agent went on past a recorded failure (``past_failure="stop"``).
@@ -93,6 +95,7 @@ class Run:
         on_open: Callable[[tuple[str, ...], tuple[str, ...]], None] = lambda tools, exclude: None,
     ) -> None:
         self.path = path
+        self.file = os.path.realpath(path)
         self.action: Action = action
         self.settings = settings
         self.outer = outer
@@ -266,7 +269,7 @@ class Run:
             env=self._redacted_env(),
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        return Writer(self.path, header, fsync=self.settings.fsync)
+        return Writer(Path(self.file), header, fsync=self.settings.fsync)
 
     def _redacted_env(self) -> dict[str, str]:
         redacted = self._redactor.redact(dict(self._recipe.env or {}))
@@ -292,14 +295,13 @@ class Run:
 
     # -- the end ------------------------------------------------------------------------------------
 
-    def close(
-        self, error: BaseException | None = None, *, test_failed: bool = False, abandoned: bool = False
-    ) -> bool:
+    def close(self, error: BaseException | None = None, ending: Ending = "run") -> bool:
         """Ends the session after a block that returned, or that `error` left.
 
-        Gives True if `error` is settled by it (a run that went past a recorded failure). `test_failed`
-        says that the error is a test's verdict and not the end of the recorded run; `abandoned` that the
-        block was skipped, so that nothing is kept of a recording and nothing is left over of a replay.
+        Gives True if `error` is settled by it (a run that went past a recorded failure). `ending` says
+        what the error means: the end of the recorded ``run``, the verdict of a ``test``, a block that was
+        ``skipped`` halfway on purpose (what was recorded is kept, nothing is left over), or one that was
+        ``abandoned`` before it began (nothing is kept).
 
         Raises:
             ReplayMismatchError: a mismatch, even if the agent caught it, or left-over calls.
@@ -309,14 +311,17 @@ class Run:
         with self._lock:
             if not self.is_open:
                 return False
+            if os.getpid() != self._pid:  # a forked child: the file is its parent's
+                self.is_open = False
+                return False
             for end in self._pending:
                 end()
             self.is_open = False
-            if abandoned and self._recorder is not None:
-                self._recorder.discard()
-                return False
             if self._recorder is not None:
-                self._close_recording(self._recorder, error, test_failed)
+                if ending == "abandoned":
+                    self._recorder.discard()
+                else:
+                    self._close_recording(self._recorder, error, ending)
                 return False
             if isinstance(self._latched, PastRecording):
                 self.went_past = True
@@ -324,7 +329,7 @@ class Run:
             if self._latched is not None:
                 self._raise_latched(self._latched, error)
                 return False
-            if self._replayer is not None and not abandoned:
+            if self._replayer is not None and ending in ("run", "test"):
                 self._check_left_over(self._replayer, error)
             return False
 
@@ -346,12 +351,14 @@ class Run:
             raise fault from error
         error.add_note(replayer.left_over_note(left))
 
-    def _close_recording(self, recorder: Recorder, error: BaseException | None, test_failed: bool) -> None:
-        ended_by = None if test_failed or _is_clean_exit(error) else error
+    def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
+        ended_by = None if ending != "run" or _is_clean_exit(error) else error
         failed = ended_by is not None or bool(recorder.refused)
         has_output = self._output is not _NO_OUTPUT
+        if ended_by is None and recorder.refused:
+            ended_by = recorder.refused[0]
         end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
-        if test_failed and not failed:
+        if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(end)
         if recorder.refused:
@@ -377,6 +384,8 @@ def _contains(error: BaseException | None, latched: StepforkError) -> bool:
 def _only_past(error: BaseException | None) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(_only_past(inner) for inner in error.exceptions)
+    if isinstance(error, SystemExit):  # an agent that turns whatever ends it into an exit code
+        return _only_past(error.__context__)
     return isinstance(error, PastRecording)
 
 
@@ -385,11 +394,3 @@ def _tokens(recorded: Recorded) -> int:
     usage = response.get("usage") if isinstance(response, dict) else None
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     return total if type(total) is int else 0
-
-
-def same_file(path: Path) -> Path:
-    """The path under which a cassette is known to this process: absolute, links resolved."""
-    try:
-        return path.resolve()
-    except OSError:
-        raise ConfigError(f"{path} is no usable path") from None

@@ -19,14 +19,26 @@ class Workspace:
 
     def __init__(self) -> None:
         self.root: Path | None = None
+        self.every_call_has_a_session = False
         self.base: Mapping[str, Any] = {}
         self.autopatch: dict[str, Any] = {}
         self.options: Mapping[str, Any] = {}
         self._pyproject: tuple[Path, dict[str, Any]] | None = None
 
-    def configure(self, *, root: Path, base: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """Says where settings are searched, the defaults of this front end, and its options."""
+    def configure(
+        self,
+        *,
+        root: Path,
+        base: Mapping[str, Any],
+        options: Mapping[str, Any],
+        every_call_has_a_session: bool = False,
+    ) -> None:
+        """Says where settings are searched, the defaults of this front end, and its options.
+
+        Under pytest every call has a session, so that one outside of all would be missing on replay.
+        """
         self.root, self.base, self.options = root, base, options
+        self.every_call_has_a_session = every_call_has_a_session
 
     def where(self) -> Path:
         """The folder that settings are searched from."""

@@ -158,7 +158,6 @@ def test_an_exception_that_would_change_is_refused() -> None:
         "builtins:print",
         "no.such:Error",
         "builtins:KeyboardInterrupt",
-        "builtins:SystemExit",
         "builtins",
         ":",
     ],

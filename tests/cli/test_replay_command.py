@@ -222,3 +222,26 @@ def test_a_call_at_import_is_answered_and_never_live(recorded: Project) -> None:
     ended = recorded.run("replay", "cassettes/run.yaml", "--entrypoint", "eager:run")
     assert ended.status == 0, ended.err
     assert "BODY" not in ended.out
+
+
+def test_a_thread_that_outlives_the_entrypoint_does_not_go_live(project: Project) -> None:
+    project.write(
+        "late.py",
+        """
+        import threading, time
+        from late_tools import add
+
+        def later():
+            time.sleep(0.3)
+            add(2, 3)
+
+        def run():
+            threading.Thread(target=later).start()
+            return add(1, 2)
+        """,
+    )
+    project.write("late_tools.py", "def add(a, b):\n    print('BODY add')\n    return a + b\n")
+    assert project.run("record", "late:run", "--tools", "late_tools", "-o", "late.yaml").status == 0
+    result = project.run("replay", "late.yaml")
+    assert "BODY" not in result.out + result.err
+    assert "NoCassetteError" in result.err
