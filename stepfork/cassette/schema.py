@@ -29,7 +29,7 @@ _LLM: Final = {
     "headers": "mapping",
     "error": "mapping",
 }
-_STREAM: Final = {"raw": "any", "broken": "mapping", "closed": "flag"}
+_STREAM: Final = {"raw": "any", "broken": "mapping", "closed": "flag", "cancelled": "flag"}
 _TARGET: Final = ("method", "path", "query", "content_type")
 _COMMON: Final = {
     "depth": "number",

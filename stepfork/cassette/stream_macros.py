@@ -6,13 +6,14 @@ objects at the same place (the ``id``, ``object``, ``created``, ``model`` of eve
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from stepfork.cassette.stream_series import Names
 from stepfork.cassette.stream_shapes import Leaf, Pairs
-from stepfork.cassette.stream_spelling import Style
+from stepfork.cassette.stream_spelling import HOLES, Style
 
 _LEAST_GAIN: Final = 30  # fewer characters are not worth a name
 
@@ -30,25 +31,37 @@ class _Object:
         self.place = place
 
 
-class Macros:
-    """Templates with what they repeat under names.
+class Templates:
+    """The templates of one stream in one style: built one by one, then shared.
 
     Attributes:
-        templates: the texts of the trees, in their order.
-        definitions: name and text, each before what uses it.
+        definitions: after `share` name and text of what was repeated, each before what uses it.
     """
 
-    def __init__(self, trees: Sequence[tuple[Any, list[str]]], style: Style, names: Names) -> None:
+    def __init__(self, style: Style, names: Names) -> None:
+        self.definitions: list[tuple[str, str]] = []
         self._comma = ", " if style.spaced else ","
         self._colon = ": " if style.spaced else ":"
         self._style = style
         self._names = names
         self._defined: dict[str, Node] = {}
-        nodes = [self._node(tree, leaves, ()) for tree, leaves in trees]
-        nodes = self._share_values(nodes)
-        self._share_members([*nodes, *self._defined.values()])
-        self.templates = [self.text(node) for node in nodes]
-        self.definitions = self._sorted()
+
+    def build(self, tree: Any, leaves: Sequence[str], place: Place = ()) -> Node:
+        """A tree with a text for each of its leaves.
+
+        >>> templates = Templates(Style(), Names(()))
+        >>> templates.text(templates.build(Pairs([("a", [Leaf(0), None])]), ["$next b"]))
+        '{"a":[$next b,null]}'
+        """
+        if type(tree) is Leaf:
+            return leaves[tree]
+        if type(tree) is Pairs:
+            quote, colon = self._style.quote, self._colon
+            members = [(quote(key) + colon, self.build(value, leaves, (*place, key))) for key, value in tree]
+            return _Object(members, place)
+        if type(tree) is list:
+            return [self.build(value, leaves, place) for value in tree]
+        return self._style.quote(tree) if isinstance(tree, str) else _WORDS.get(repr(tree), repr(tree))
 
     def text(self, node: Node) -> str:
         """A node as it stands in a template."""
@@ -58,20 +71,14 @@ class Macros:
             return f"[{self._comma.join(map(self.text, node))}]"
         return f"{{{self._comma.join(self._members(node))}}}"
 
+    def share(self, nodes: list[Node]) -> list[str]:
+        """The texts of the nodes, with what they repeat under names."""
+        nodes = self._share_values(nodes)
+        self._share_members([*nodes, *self._defined.values()])
+        return self._finish([self.text(node) for node in nodes])
+
     def _members(self, node: _Object) -> list[str]:
         return [key + self.text(value) for key, value in node.members]
-
-    def _node(self, tree: Any, leaves: list[str], place: Place) -> Node:
-        if type(tree) is Leaf:
-            return leaves[tree]
-        if type(tree) is Pairs:
-            quote, colon = self._style.quote, self._colon
-            return _Object(
-                [(quote(key) + colon, self._node(value, leaves, (*place, key))) for key, value in tree], place
-            )
-        if type(tree) is list:
-            return [self._node(value, leaves, place) for value in tree]
-        return self._style.quote(tree) if isinstance(tree, str) else _WORDS.get(repr(tree), repr(tree))
 
     # -- values ---------------------------------------------------------------------------------------
 
@@ -126,7 +133,7 @@ class Macros:
             collect(node)
         for place in sorted(objects, key=len, reverse=True):  # the inner ones first
             if len(objects[place]) > 1:
-                self._share_runs(objects[place], place[-1] if place else "common")
+                self._share_runs(objects[place], place[-1] if place else "")
 
     def _share_runs(self, objects: list[_Object], hint: str) -> None:
         rows = [self._members(node) for node in objects]
@@ -151,7 +158,10 @@ class Macros:
                 times = counts[row[at]]
                 if times > 1 and (times - 1) * len(text) - 12 * times > _LEAST_GAIN:
                     if run not in named:
-                        named[run] = self._names.new(hint)
+                        key = row[at].split(":")[0].strip('"')
+                        named[run] = self._names.new(
+                            f"{hint}_{key}" if hint else key if len(run) < 2 else "common"
+                        )
                         self._defined[named[run]] = text
                     members.append(("", f"${named[run]}"))
                 else:
@@ -159,32 +169,41 @@ class Macros:
                 at = end
             node.members = members
 
-    def _sorted(self) -> list[tuple[str, str]]:
-        """The definitions, each after those it uses; what is used first stands first."""
+    def _finish(self, templates: list[str]) -> list[str]:
+        """Sorts the definitions, each after those it uses; puts those back that are used once."""
         texts = {name: self.text(node) for name, node in self._defined.items()}
+        uses = Counter(
+            name for text in [*templates, *texts.values()] for how, name in HOLES.findall(text) if not how
+        )
         ready: dict[str, str] = {}
 
-        def add(name: str) -> None:
-            if name not in ready and name in texts:
-                for used in _names_in(texts[name]):
-                    if used != name:
-                        add(used)
-                ready[name] = texts[name]
+        def put(found: re.Match[str]) -> str:
+            how, name = found.groups()
+            if how is not None or name not in texts:
+                return found[0]
+            if name not in ready:
+                text = HOLES.sub(put, texts[name])
+                if uses[name] < 2:
+                    return text
+                ready[name] = text
+            return found[0]
 
-        for template in [*self.templates, *texts.values()]:
-            for name in _names_in(template):
-                add(name)
-        return list(ready.items())
+        templates = [HOLES.sub(put, template) for template in templates]
+        self.definitions = list(ready.items())
+        return templates
 
 
-_WORDS: Final = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_WORDS: Final = {
+    "None": "null",
+    "True": "true",
+    "False": "false",
+    "nan": "NaN",
+    "inf": "Infinity",
+    "-inf": "-Infinity",
+}
 
 
 def _children(node: Node) -> list[Node]:
     if isinstance(node, _Object):
         return [value for _, value in node.members]
     return node if isinstance(node, list) else []
-
-
-def _names_in(text: str) -> list[str]:
-    return [part.split(",")[0].split("}")[0].split("]")[0] for part in text.split("$")[1:]]

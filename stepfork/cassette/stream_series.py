@@ -83,7 +83,9 @@ class Series:
         """Sets the mark of every token that changes and has none yet."""
         by_path: dict[Path, list[Column]] = {}
         for shape in shapes:
-            for token, path in enumerate(shape.paths or [("", id(shape), at) for at in range(len(shape.marks))]):
+            for token, path in enumerate(
+                shape.paths or [("", id(shape), at) for at in range(len(shape.marks))]
+            ):
                 if shape.marks[token] is None:
                     by_path.setdefault(path, []).append((shape, token))
         for path, columns in by_path.items():
@@ -194,6 +196,10 @@ def in_order(columns: list[Column]) -> list[str]:
     if len(columns) == 1:
         shape, token = columns[0]
         return list(shape.column(token))
-    found = [(at, token, row[token]) for shape, token in columns for at, row in zip(shape.at, shape.rows, strict=True)]
+    found = [
+        (at, token, row[token])
+        for shape, token in columns
+        for at, row in zip(shape.at, shape.rows, strict=True)
+    ]
     found.sort()
     return [literal for _, _, literal in found]

@@ -25,7 +25,9 @@ _DEPTH: Final = 60
 _STRING: Final = r'"(?:[^"\\\x00-\x1f]++|\\.)*+"'
 _NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _NUMBERS: Final = rf"\[\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*+\s*\]"
-_FIXED: Final = rf'"(?:output_|content_|summary_)?index"\s*+:\s*+[0-9]++(?![0-9.eE])|"type"\s*+:\s*+{_STRING}|'
+_FIXED: Final = (
+    rf'"(?:output_|content_|summary_)?index"\s*+:\s*+[0-9]++(?![0-9.eE])|"type"\s*+:\s*+{_STRING}|'
+)
 
 
 def _tokens(fixed: str) -> re.Pattern[str]:

@@ -17,6 +17,13 @@ _ESCAPED_LETTER: Final = re.compile(r"\\u(?!00[01])[0-9a-f]{4}")
 _CUT: Final = re.compile(r"(?:([0-9a-z])|\(([0-9]{1,9})\))(?:\{([0-9]{1,9})\})?")
 _ITEM: Final = re.compile(r"([^ {}]+)(?:\{([0-9]{1,9})\})?(?: (?=[^ ])|\Z)")
 _SHORT_RUN: Final = 3
+_HOLE: Final = r"\$(?:(next|this|bytes|value|word|item|json|pad(?:1[0-6]|[1-9])) )?([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++)*+)"
+
+HOLES: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|' + _HOLE)
+"""The holes of a template, how (group 1) and of what (group 2); strings match too, without groups."""
+
+ESCAPED_HOLES: Final = re.compile(r"\\.?|" + _HOLE)
+"""The same where ``\\$`` stands for a dollar sign."""
 
 
 class Misfit(ValueError):
@@ -67,7 +74,9 @@ class Style:
         """
         named = words.split(" ") if words else []
         if words and (len(set(named)) < len(named) or not {*named} <= {"spaced", "ascii", "html"}):
-            raise Misfit("wire.json", f"some of the words 'spaced', 'ascii', 'html' expected, found {words!r}")
+            raise Misfit(
+                "wire.json", f"some of the words 'spaced', 'ascii', 'html' expected, found {words!r}"
+            )
         return cls("spaced" in named, "ascii" in named, "html" in named)
 
     def words(self) -> str:

@@ -136,6 +136,17 @@ def no_answer(where: Where, index: int, incoming: Incoming) -> ReplayMismatchErr
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
 
 
+def read_further(where: Where, index: int, recorded: Incoming) -> ReplayMismatchError:
+    """The agent reads more of a streamed answer than there was when it was recorded."""
+    what = describe(recorded.kind, recorded.name)
+    lines = [
+        f"call #{index}: the agent reads further in the stream of {what} than it did when it was recorded",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        *_again(where),
+    ]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=recorded.kind)
+
+
 def not_comparable(
     where: Where, index: int, kind: str, name: str, path: str, type_: str
 ) -> ReplayMismatchError:

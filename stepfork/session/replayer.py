@@ -89,6 +89,11 @@ class Replayer:
         """The error for an argument that has no plain form."""
         return faults.not_comparable(self._where, self._order.taken + 1, kind, name, path, type_)
 
+    def read_further(self, recorded: Recorded) -> ReplayMismatchError:
+        """The error for an agent that reads more of a stream than was recorded of it."""
+        index = next((at + 1 for at in self._made if self.cassette.recorded(self._tops[at]) == recorded), 0)
+        return faults.read_further(self._where, index, recorded.call)
+
     def left_over(self) -> list[tuple[int, Incoming]]:
         """The recorded calls that had to be made and were not, numbered from 1."""
         return [(at + 1, self.cassette.recorded(self._tops[at]).call) for at in self._order.left_over()]

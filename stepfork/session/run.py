@@ -217,6 +217,11 @@ class Run:
                 self._latched = fault
             return fault
 
+    def read_further(self, recorded: Recorded) -> StepforkError:
+        """The agent reads more of a streamed answer than there was when it was recorded: a latched fault."""
+        assert self._replayer is not None
+        return self.latch(self._replayer.read_further(recorded))
+
     def at_close(self, end: Callable[[], None]) -> None:
         """Has a call that is still open (a stream not read to its end) tell what it saw at the end."""
         self._pending.append(end)

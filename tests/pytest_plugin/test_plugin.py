@@ -423,3 +423,26 @@ def test_record():
     result.assert_outcomes(passed=1)
     assert cassettes(project) == []
     result.stdout.fnmatch_lines(["*stepfork: 1 test, 1 call replayed, 1 live, 1 newly recorded*"])
+
+
+def test_a_call_outside_every_cassette_is_loud_while_recording_too(project: pytest.Pytester) -> None:
+    (project.path / "tests" / "test_agent.py").write_text(
+        """
+import pytest
+from agenttools import search
+
+@pytest.fixture
+def cleaned():
+    yield
+    search("cleanup")
+
+def test_it(cleaned):
+    search("a")
+"""
+    )
+    result = run(project, mode="record")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*NoCassetteError: a patched call was made outside every cassette while recording*"]
+    )
+    assert bodies(project) == 1

@@ -125,9 +125,9 @@ def test_a_refused_recording_says_why_in_the_file(tools: Any, path: Path) -> Non
     with (
         pytest.raises(stepfork.RecordingError, match="args rebuild"),
         stepfork.record(path, tools=[tools.__name__]),
+        pytest.raises(ValueError),
     ):
-        with pytest.raises(ValueError):
-            tools.fail()
+        tools.fail()
     error = stepfork.load(path).error
     assert error is not None
     assert error["class"] == "stepfork.errors:RecordingError"

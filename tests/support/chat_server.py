@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Answer = tuple[int, dict[str, str], bytes]
+from support.scripted_server import Answer, Asked, ScriptedServer
 
 
 def completion(content: str, **more: Any) -> dict[str, Any]:
@@ -36,9 +34,19 @@ def json_answer(value: Any, status: int = 200, **headers: str) -> Answer:
     return status, {"content-type": "application/json", "x-request-id": "req_1", **headers}, body
 
 
+def event(value: Any, name: str = "") -> bytes:
+    """One event of a stream, as a server sends it."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+
+
+EVENTS = {"content-type": "text/event-stream", "x-request-id": "req_1"}
+DONE = b"data: [DONE]\n\n"
+
+
 def stream_answer(*contents: str, end: str = "data: [DONE]\n\n") -> Answer:
-    text = "".join(f"data: {json.dumps(chunk(content), ensure_ascii=False)}\n\n" for content in contents)
-    return 200, {"content-type": "text/event-stream"}, (text + end).encode()
+    text = b"".join(event(chunk(content)) for content in contents)
+    return 200, {"content-type": "text/event-stream"}, text + end.encode()
 
 
 def echo(body: dict[str, Any]) -> Answer:
@@ -51,49 +59,20 @@ def echo(body: dict[str, Any]) -> Answer:
     return json_answer(completion(f"you said:\n{said}"))
 
 
-class ChatServer:
-    """What the server saw, and where it is."""
+class ChatServer(ScriptedServer):
+    """A server whose answer is made of the JSON that was asked."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], Answer]) -> None:
         self.answer = answer
-        self.bodies: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.bodies.append(body)
-                outer.headers.append(dict(self.headers))
-                status, headers, data = outer.answer(body)
-                self.send_response(status)
-                for name, value in {"content-length": str(len(data)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(data)
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-        self._up = True
+        super().__init__(lambda asked: self.answer(asked.json))
 
     @property
-    def hits(self) -> int:
-        return len(self.bodies)
+    def bodies(self) -> list[Any]:
+        return [asked.json for asked in self.asked]
 
-    def stop(self) -> None:
-        if self._up:
-            self._up = False
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        return [asked.headers for asked in self.asked]
 
 
 @contextmanager
@@ -103,3 +82,19 @@ def chat_server(answer: Callable[[dict[str, Any]], Answer] = echo) -> Iterator[C
         yield server
     finally:
         server.stop()
+
+
+__all__ = [
+    "DONE",
+    "EVENTS",
+    "Answer",
+    "Asked",
+    "ChatServer",
+    "chat_server",
+    "chunk",
+    "completion",
+    "echo",
+    "event",
+    "json_answer",
+    "stream_answer",
+]
