@@ -166,6 +166,8 @@ class Session:
         action: Action = decide(settings.mode, exists=os.path.exists(path), ci=bool(os.environ.get("CI")))
         stack = ExitStack()
         try:
+            if action != "off":
+                _check_modules(settings.tools)
             run = Run(
                 path,
                 action,
@@ -237,11 +239,18 @@ class Session:
         return again
 
 
+def _check_modules(tools: tuple[str, ...]) -> None:
+    if tools:
+        from stepfork.instrument.hooks import HOOKS
+
+        HOOKS.check_modules(tools)
+
+
 def _patch(stack: ExitStack, tools: tuple[str, ...], exclude: tuple[str, ...]) -> None:
     """Patches until the stack is closed what nobody has patched yet."""
     from stepfork.instrument.hooks import HOOKS
 
-    HOOKS.check_modules(tools)
+    _check_modules(tools)
     stack.callback(HOOKS.release, HOOKS.hold(tools, exclude))
 
 

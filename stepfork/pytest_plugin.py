@@ -6,22 +6,18 @@ heavy and installs nothing unless stepfork is configured.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Generator
 from dataclasses import asdict
-from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from stepfork import api
-from stepfork.cassette import names
-from stepfork.core.redaction import Redactor
-from stepfork.errors import ConfigError
+from stepfork.errors import ConfigError, NoCassetteError
+from stepfork.pytest_sessions import Sessions
 from stepfork.report.tally import Tally
 from stepfork.session import active, config
-from stepfork.session.faults import Hints
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
 
@@ -35,12 +31,12 @@ class Plugin:
 
     def __init__(self, pytest_config: pytest.Config) -> None:
         self.config = pytest_config
-        self.root = Path(pytest_config.rootpath)
+        self.sessions = Sessions(Path(pytest_config.rootpath))
         self.tally = Tally()
-        self.notes: list[str] = []
+        self.notes: dict[str, str] = {}  # by cassette
         self.running = ""  # the test that runs now
         self._counted = ""  # the last test that had a session which took a call
-        self._siblings: dict[str, set[str]] = {}
+        self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
         self._stop_listening = active.on_close(self._closed)
 
     def close(self) -> None:
@@ -53,10 +49,29 @@ class Plugin:
             self._counted = self.running
             self.tally.tests += 1
         written = run.written
-        if written is not None and written.kept is not None:
-            self.notes.append(
+        if written is None:
+            return
+        self.notes.pop(run.file, None)
+        if written.kept is not None:
+            self.notes[run.file] = (
                 f"{self._short(written.kept)} stays as it was; the new recording failed, "
                 f"to put it in its place: stepfork adopt {self._short(written.path)}"
+            )
+
+    def check_shared(self, run: Run, who: str) -> None:
+        """Refuses a cassette that two tests or fixtures of this run recorded with different calls.
+
+        Raises:
+            ConfigError: naming both.
+        """
+        if run.written is None:
+            return
+        asked = [(call.kind, call.name, call.args) for call in run.calls]
+        first, calls = self._recorded.setdefault(run.file, (who, asked))
+        if calls != asked:
+            raise ConfigError(
+                f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
+                "give each a cassette of its own, or make the calls in the test itself"
             )
 
     def _short(self, path: Path) -> str:
@@ -64,112 +79,6 @@ class Plugin:
             return str(path.relative_to(self.config.invocation_params.dir))
         except ValueError:
             return str(path)
-
-    # -- one test -----------------------------------------------------------------------------------
-
-    def collected(self, item: pytest.Item) -> None:
-        """Remembers which names live beside each other: names that differ only in case must stay apart."""
-        self._siblings.setdefault(_folder(item), set()).add(item.name)
-
-    def session_of(self, item: pytest.Item) -> api.Session:
-        """The session that takes the calls of a test; it opens with the first of them."""
-        marker = _marker(item)
-        name = marker.pop("name", None)
-        if self._is_off(item.nodeid):
-            marker["mode"] = "off"
-        return api.Session(
-            self._cassette(item, name, marker),
-            {},
-            source=f"test {item.nodeid}",
-            name=name or item.name,
-            marker=marker,
-            hints=self._hints(item),
-            ambient=True,
-            similar=self._similar,
-        )
-
-    def session_of_fixture(
-        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-    ) -> api.Session:
-        """The session that takes the calls of one set-up of a fixture."""
-        marker = {"mode": "off"} if self._is_off(request.node.nodeid) else {}
-        name = f"{fixturedef.scope}.{fixturedef.argname}"
-        index = request.node.callspec.id if _is_parametrised(fixturedef, request) else None
-        relative = names.cassette_of_name(
-            PurePosixPath(fixturedef.baseid.partition("::")[0]), name + (f"[{index}]" if index else "")
-        )
-        return api.Session(
-            self._folder(marker) / relative,
-            {},
-            source=f"fixture {fixturedef.argname!r}",
-            name=name,
-            marker=marker,
-            hints=Hints(record="STEPFORK_MODE=record pytest " + (request.node.nodeid or str(self.root))),
-            ambient=True,
-        )
-
-    def _folder(self, marker: dict[str, Any]) -> Path:
-        return self.root / (workspace.settings(marker).cassette_dir or "cassettes")
-
-    def _cassette(self, item: pytest.Item, name: str | None, marker: dict[str, Any]) -> Path:
-        module = PurePosixPath(item.nodeid.partition("::")[0])
-        if name is not None:
-            relative = names.cassette_of_name(module, name)
-        else:
-            parts = _parts(item)
-            redact = Redactor(workspace.settings(marker).rules()).redact_name
-            parts[-1] = redact(parts[-1]) if "[" in parts[-1] else parts[-1]
-            relative = names.cassette_of_test(module, parts, self._siblings.get(_folder(item), ()))
-        return self._folder(marker) / relative
-
-    def _is_off(self, nodeid: str) -> bool:
-        path = nodeid.partition("::")[0]
-        return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
-
-    def _hints(self, item: pytest.Item) -> Hints:
-        node = item.nodeid if " " not in item.nodeid and "[" not in item.nodeid else f"'{item.nodeid}'"
-        return Hints(
-            record=f"STEPFORK_MODE=record pytest {node}",
-            leave_alone='mark the test with @pytest.mark.stepfork(mode="off")',
-        )
-
-    def _similar(self, path: Path) -> Path | None:
-        """A cassette beside a missing one whose name is nearly the same."""
-        if not path.parent.is_dir():
-            return None
-        there = [other.name for other in path.parent.glob("*.yaml")]
-        close = difflib.get_close_matches(path.name, there, 1, 0.8)
-        return path.with_name(close[0]) if close else None
-
-
-def _is_parametrised(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> bool:
-    return fixturedef.params is not None and hasattr(request.node, "callspec")
-
-
-def _parts(item: pytest.Item) -> list[str]:
-    """The names below the module: classes, then the test."""
-    chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
-    return chain or [item.name]
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.parent.nodeid if item.parent is not None else ""
-
-
-def _marker(item: pytest.Item) -> dict[str, Any]:
-    """The settings of the markers of a test, the closest one strongest; ``name`` if one gives it.
-
-    Raises:
-        ConfigError: for arguments that are no settings.
-    """
-    merged: dict[str, Any] = {}
-    for mark in reversed(list(item.iter_markers("stepfork"))):
-        if len(mark.args) > 1 or (mark.args and not isinstance(mark.args[0], str)):
-            raise ConfigError(f"{item.nodeid}: mark.stepfork takes one name and settings, not {mark.args!r}")
-        merged.update(config.check(mark.kwargs, f"{item.nodeid}: mark.stepfork"))
-        if mark.args:
-            merged["name"] = mark.args[0]
-    return merged
 
 
 # -- hooks ------------------------------------------------------------------------------------------
@@ -220,6 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
 _STASH: Final = pytest.StashKey[Plugin]()
 _SESSION: Final = pytest.StashKey[api.Session]()
 _RUN: Final = pytest.StashKey[Run]()
+_FAULT: Final = pytest.StashKey[Exception | None]()
 
 
 def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None:
@@ -231,7 +141,7 @@ def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None
         workspace.configure(
             root=root, base={"mode": "replay"}, options=options, every_call_has_a_session=True
         )
-        workspace.settings()
+        workspace.settings().rules()
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -247,7 +157,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Learns the names of the tests that run."""
-    item.config.stash[_STASH].collected(item)
+    item.config.stash[_STASH].sessions.collected(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -255,8 +165,8 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, ob
     """Learns the names of the tests beside them, so that a cassette's name depends on no selection."""
     made = yield
     for item in made if isinstance(made, list) else [made]:
-        if isinstance(item, pytest.Item):
-            collector.config.stash[_STASH].collected(item)
+        if isinstance(item, pytest.Item | pytest.Class):
+            collector.config.stash[_STASH].sessions.collected(item)
     return made
 
 
@@ -266,7 +176,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     plugin = item.config.stash[_STASH]
     plugin.running = item.nodeid
     try:
-        session = plugin.session_of(item)
+        session = plugin.sessions.of_test(item)
         item.stash[_RUN] = session.__enter__()
     except ConfigError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
@@ -290,16 +200,28 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Ends the session of a test whose body never ran."""
+    """Ends the session of a test whose body never ran; a refused call is an error even if it was caught."""
     if _SESSION in item.stash:
         _finish(item, pytest.skip.Exception("the test did not run"))
-    return (yield)
+    before = active.refusals()
+    result = yield
+    if active.refusals() > before:
+        raise NoCassetteError(
+            "a patched call was made outside every cassette while the test was torn down, and its error was "
+            "caught; make the call in the test or in a fixture's set-up"
+        )
+    return result
 
 
 def _finish(item: pytest.Item, error: BaseException | None) -> bool:
-    session = item.stash[_SESSION]
+    session, run = item.stash[_SESSION], item.stash[_RUN]
     del item.stash[_SESSION]
-    return _settle(session, error)
+    try:
+        settled = _settle(session, error)
+        item.config.stash[_STASH].check_shared(run, item.nodeid)
+        return settled
+    finally:
+        item.stash[_FAULT] = run.fault
 
 
 def _settle(session: api.Session, error: BaseException | None) -> bool:
@@ -310,20 +232,35 @@ def _settle(session: api.Session, error: BaseException | None) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """An expected failure expects the test's own failure: a drifted trajectory is none."""
+    report = yield
+    fault = item.stash.get(_FAULT, None)
+    expected = next((mark.kwargs.get("raises") for mark in item.iter_markers("xfail")), None)
+    if fault is not None and hasattr(report, "wasxfail") and expected is None:
+        del report.wasxfail
+        report.outcome = "failed"
+        report.longrepr = f"expected to fail, but not like this:\n{fault}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Calls that a fixture makes while it is set up go to a cassette of its own."""
     plugin = request.config.stash[_STASH]
-    session = plugin.session_of_fixture(fixturedef, request)
-    with_run = session.__enter__()
+    session = plugin.sessions.of_fixture(fixturedef, request)
+    run = session.__enter__()
     try:
         result = yield
     except BaseException as error:
         _settle(session, error)
         raise
-    del with_run
     _settle(session, None)
+    plugin.check_shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
     return result
 
 
@@ -339,7 +276,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     plugin = config.stash[_STASH]
     if plugin.tally.tests:
         terminalreporter.write_sep("-", plugin.tally.line())
-    for note in plugin.notes:
+    for note in plugin.notes.values():
         terminalreporter.write_line(note)
 
 
@@ -358,4 +295,4 @@ def pytest_testnodedown(node: Any, error: Any) -> None:
     plugin = node.config.stash.get(_STASH, None)
     if sent is not None and plugin is not None:
         plugin.tally.merge(sent["tally"])
-        plugin.notes += sent["notes"]
+        plugin.notes |= sent["notes"]

@@ -65,15 +65,36 @@ def encode_exception(error: BaseException, path: str = "error") -> dict[str, Pla
         again = decode_exception(form)
     except BadValue as problem:
         raise Unsupported(path, type_name(error), f"({problem})") from None
-    same = (
+    try:
+        same = _same(again, error, attributes)
+    except Unsupported:
+        raise
+    except Exception as problem:  # a text or attribute that raises when it is asked for
+        raise Unsupported(path, type_name(error), f"(it cannot be compared: {type_name(problem)})") from None
+    if not same:
+        raise Unsupported(path, type_name(error), "(it does not come back equal)")
+    return form
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception; one that cannot be read is empty.
+
+    >>> text_of(ValueError("no"))
+    'no'
+    """
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _same(again: BaseException, error: BaseException, attributes: dict[str, Any]) -> bool:
+    return (
         type(again) is type(error)
         and str(again) == str(error)
         and canonical_text([encode(v) for v in again.args]) == canonical_text([encode(v) for v in error.args])
         and canonical_text(encode(vars(again))) == canonical_text(encode(attributes))
     )
-    if not same:
-        raise Unsupported(path, type_name(error), "(it does not come back equal)")
-    return form
 
 
 def decode_exception(form: Plain) -> BaseException:

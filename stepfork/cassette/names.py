@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -20,13 +20,15 @@ _UNSAFE: Final = re.compile(r"[^\w .,=+@()\[\]{}-]")
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
 
 
-def component(name: str, siblings: Iterable[str] = ()) -> str:
+def component(name: str, siblings: Iterable[str] = (), mend: Callable[[str], str] = str) -> str:
     """One path component for a name; `siblings` are the other names that live in the same folder.
+
+    `mend` may change the name first (secrets in it); that counts as a change like any other.
 
     >>> component("test_y[a]"), component("test_y[../a]")
     ('test_y[a]', 'test_y[..-a]-44e27e51')
     """
-    safe = _UNSAFE.sub("-", unicodedata.normalize("NFC", name))
+    safe = _UNSAFE.sub("-", unicodedata.normalize("NFC", mend(name)))
     safe = re.sub(r"\A[ .]+|[ .]+\Z", "-", safe) or "-"
     alike = any(other != name and _alike(other) == _alike(name) for other in siblings)
     size = len(safe.encode("utf-8", "replace"))
@@ -42,28 +44,27 @@ def _alike(name: str) -> str:
 
 
 def cassette_of_test(
-    module: PurePosixPath, parts: Iterable[str], siblings: Iterable[str] = ()
+    module: PurePosixPath, parts: Iterable[tuple[str, Iterable[str]]], mend: Callable[[str], str] = str
 ) -> PurePosixPath:
     """The cassette of a test, relative to the cassette folder.
 
-    `module` is the test file relative to the root, `parts` the names below it (classes, then the test),
-    `siblings` the names of the other tests beside the last part.
+    `module` is the test file relative to the root; `parts` are the names below it (classes, then the
+    test), each with the names beside it.
 
-    >>> str(cassette_of_test(PurePosixPath("tests/test_agent.py"), ["TestX", "test_y[id]"]))
+    >>> str(cassette_of_test(PurePosixPath("tests/test_agent.py"), [("TestX", []), ("test_y[id]", [])]))
     'tests/test_agent/TestX/test_y[id].yaml'
     """
-    *folders, last = parts
-    path = module_folder(module).joinpath(*(component(folder) for folder in folders))
-    return path / (component(last, siblings) + ".yaml")
+    *folders, last = (component(name, siblings, mend) for name, siblings in parts)
+    return module_folder(module).joinpath(*folders) / f"{last}.yaml"
 
 
-def cassette_of_name(module: PurePosixPath, name: str) -> PurePosixPath:
+def cassette_of_name(module: PurePosixPath, name: str, mend: Callable[[str], str] = str) -> PurePosixPath:
     """The cassette that a marker names, relative to the cassette folder.
 
     >>> str(cassette_of_name(PurePosixPath("tests/test_agent.py"), "outage"))
     'tests/test_agent/outage.yaml'
     """
-    return module_folder(module) / (component(name.removesuffix(".yaml")) + ".yaml")
+    return module_folder(module) / (component(name.removesuffix(".yaml"), mend=mend) + ".yaml")
 
 
 def module_folder(module: PurePosixPath) -> PurePosixPath:

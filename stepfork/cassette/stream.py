@@ -27,7 +27,8 @@ mean something.
 - `cuts`: the length of each piece in characters, ``0`` to ``9``, ``a`` (10) to ``z``, ``(36)``
 - `series`, `texts`: values that change and that nobody said
 - `frame`: what stands before the data: ``tight`` for ``data:``, ``named`` for ``event: <type>`` before it
-- `json`: ``spaced``, ``ascii``, ``html``: how texts are spelled; `arguments`: the style of calls' arguments
+- `json`: ``spaced``, ``ascii``, ``html``, ``slash``: how texts are spelled; `odd`: pieces that are spelled
+  otherwise; `arguments`: the style of calls' arguments
 - `eol` (``crlf``, ``cr``), `bom`, `end` (what ends the last event), `tail` (bytes that are no text)
 
 A reviewer may edit what was said: pieces are cut as before as far as the text goes, the last takes what is
@@ -87,14 +88,15 @@ def decode(stream: dict[str, Plain]) -> bytes:
         Misfit: if its parts do not fit together, or would give a stream out of proportion to them; with the
             field, without ``stream.`` before it.
 
-    >>> decode({"text": "Ho!", "wire": {"events": '{"text":$next text}\n', "order": "1 1", "cuts": {"text": "11"}}})
-    b'data: {"text":"H"}\n\ndata: {"text":"o!"}\n\n'
+    >>> decode({"text": "Ho!", "wire": {"events": '[$next text]', "order": "1{2}", "cuts": {"text": "11"}}})
+    b'data: ["H"]\n\ndata: ["o!"]\n\n'
     """
     if "raw" not in stream:
         return decoded(stream)
     raw = stream["raw"]
-    if beside := [key for key in stream if key not in ("raw", *BESIDE)] + ["wire"] * ("wire" in stream):
-        raise Misfit(beside[0], "a stream that stands raw has nothing else")
+    for key in stream:
+        if key == "wire" or key not in ("raw", *BESIDE):
+            raise Misfit(key, "a stream that stands raw has nothing else")
     if isinstance(raw, str):
         return raw.encode("utf-8", "surrogatepass")
     if isinstance(raw, Tagged) and raw.tag == "bytes" and isinstance(raw.value, str):
@@ -128,6 +130,7 @@ def text_of(stream: dict[str, Plain]) -> str:
     >>> text_of({"choices": [{"text": "Yes."}, {"text": "No."}], "wire": {}})
     'Yes.\\n\\nNo.'
     """
+    stream = _readable(stream)
     said = _said(stream)
     for kind in ("text", "refusal"):
         if texts := [text for name, text in said.items() if kind in name.split(".")]:
@@ -143,9 +146,16 @@ def calls_of(stream: dict[str, Plain]) -> list[tuple[str, str]]:
     >>> calls_of({"tool_calls": [{"id": "call_1", "name": "search", "arguments": {"q": "go"}}], "wire": {}})
     [('search', '{"q":"go"}')]
     """
-    said = _said(stream)
+    said = _said(_readable(stream))
     calls = dict.fromkeys(name.rpartition(".")[0] for name in said if "tool_calls" in name)
     return [(said.get(f"{call}.name", ""), said.get(f"{call}.arguments", "")) for call in calls]
+
+
+def _readable(stream: dict[str, Plain]) -> dict[str, Plain]:
+    """A stream that stands raw (another tool or a person wrote it) as what it says, if it says anything."""
+    raw = stream.get("raw")
+    again = encode(raw.encode("utf-8", "surrogatepass")) if isinstance(raw, str) else stream
+    return again if "wire" in again else stream
 
 
 def _said(stream: dict[str, Plain]) -> dict[str, str]:
@@ -153,7 +163,9 @@ def _said(stream: dict[str, Plain]) -> dict[str, str]:
         return {}
     wire = stream.get("wire")
     style = wire.get("arguments") if isinstance(wire, dict) else None
-    return leaves(stream, style if style in json_style.STYLES else json_style.DEFAULT)  # type: ignore[arg-type]
+    return leaves(
+        stream, style if isinstance(style, str) and style in json_style.STYLES else json_style.DEFAULT
+    )
 
 
 def _texts(texts: Any) -> Iterator[str]:

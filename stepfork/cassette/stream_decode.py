@@ -15,15 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from stepfork.cassette import json_style
 from stepfork.cassette.stream_events import FRAMES, GAP, close_stream, read_envelope, unescape, usual_head
-from stepfork.cassette.stream_leaves import field_of, leaves
-from stepfork.cassette.stream_spelling import ESCAPED_HOLES, HOLES, Misfit, Style, read_runs
-from stepfork.cassette.stream_takes import TAKEN, Takes
+from stepfork.cassette.stream_leaves import SAID, field_of, leaves
+from stepfork.cassette.stream_spelling import ESCAPED_HOLES, HOLES, Misfit, Style, read_runs, shown
+from stepfork.cassette.stream_takes import TAKEN, Hole, Takes
 from stepfork.core.model import Plain, Tagged
 
-FREE_CHARACTERS: Final = 1 << 20
+FREE: Final = 1 << 20
 FREE_EVENTS: Final = 1 << 16
-RATIO: Final = 500
-"""A stream is at most so many times as long as what stands for it, and `FREE_CHARACTERS` more."""
+RATIO, RATIO_OF_LONG, LONG = 500, 20, 100_000
+"""How many times as long a stream is at most as what stands for it, up to `LONG` and beyond; see `most`."""
 
 _FIELDS: Final = {
     "json": "text",
@@ -34,6 +34,7 @@ _FIELDS: Final = {
     "events": "text",
     "order": "text",
     "cuts": "mapping",
+    "odd": "mapping",
     "texts": "mapping",
     "series": "mapping",
     "end": "text",
@@ -41,13 +42,6 @@ _FIELDS: Final = {
 }
 _TYPES: Final[dict[str, type]] = {"text": str, "flag": bool, "mapping": dict, "bytes": Tagged}
 _DEFINITION: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*) = (.*)")
-
-
-class Hole(NamedTuple):
-    """A place in a template: how a value is taken, and of what."""
-
-    how: str
-    name: str
 
 
 class Template(NamedTuple):
@@ -58,13 +52,13 @@ class Template(NamedTuple):
 
 
 def decoded(stream: dict[str, Plain]) -> bytes:
-    """The bytes of a stream that has a wire.
+    r"""The bytes of a stream that has a wire.
 
     Raises:
         Misfit: if its parts do not fit together.
 
-    >>> decoded({"text": "Hi", "wire": {"events": '{"text":$next text}\\\\n', "order": "1{2}", "cuts": {"text": "11"}}})
-    b'data: {"text":"H"}\\\\n\\\\ndata: {"text":"i"}\\\\n\\\\n'
+    >>> decoded({"text": "Hi", "wire": {"events": '[$next text]', "order": "1{2}", "cuts": {"text": "11"}}})
+    b'data: ["H"]\n\ndata: ["i"]\n\n'
     """
     return _Decoder(stream).bytes()
 
@@ -73,17 +67,19 @@ class _Decoder:
     def __init__(self, stream: dict[str, Plain]) -> None:
         wire = _wire(stream)
         size = size_of(stream)
-        self.most_characters = FREE_CHARACTERS + RATIO * size
+        self.most_characters = most(size)
         self.most_events = FREE_EVENTS + size
         self.style = Style.read(str(wire.get("json", "")))
         self.frame = str(wire.get("frame", ""))
         if self.frame not in FRAMES:
             raise Misfit(
-                "wire.frame", f"one of 'tight', 'named', 'named tight' expected, found {self.frame!r}"
+                "wire.frame", f"one of 'tight', 'named', 'named tight' expected, found '{shown(self.frame)}'"
             )
         styled = str(wire.get("arguments", json_style.DEFAULT))
         if styled not in json_style.STYLES:
-            raise Misfit("wire.arguments", f"unknown style {styled!r}; one of {', '.join(json_style.STYLES)}")
+            raise Misfit(
+                "wire.arguments", f"unknown style '{shown(styled)}'; one of {', '.join(json_style.STYLES)}"
+            )
         self.said = leaves(stream, styled)
         self.used: set[str] = set()
         self.envelope = replace(read_envelope(wire), tail=_tail(wire.get("tail")))
@@ -118,18 +114,17 @@ class _Decoder:
         macros: dict[str, list[str | Hole]] = {}
         weight = 0
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-            place = f"wire.events, line {number}"
             definition = _DEFINITION.fullmatch(line)
             if definition:
-                parts = self._parts(definition[2], HOLES, macros, place)
+                parts = self._parts(definition[2], HOLES, macros, number)
             elif line[:1] in ("{", "["):
-                parts = self._parts(line, HOLES, macros, place)
+                parts = self._parts(line, HOLES, macros, number)
                 payload = "".join(part if isinstance(part, str) else "$" for part in parts)
                 parts.insert(0, usual_head(self.frame, payload))
             elif not line:
-                raise Misfit(place, "an event expected, found an empty line")
+                raise Misfit("wire.events", f"line {number}: an event expected, found an empty line")
             else:
-                parts = self._parts(line, ESCAPED_HOLES, macros, place)
+                parts = self._parts(line, ESCAPED_HOLES, macros, number)
             weight += sum(len(part) if isinstance(part, str) else 1 for part in parts)
             if weight > self.most_characters:
                 raise self._too_long()
@@ -142,7 +137,7 @@ class _Decoder:
         return templates
 
     def _parts(
-        self, line: str, holes: re.Pattern[str], macros: dict[str, list[str | Hole]], place: str
+        self, line: str, holes: re.Pattern[str], macros: dict[str, list[str | Hole]], number: int
     ) -> list[str | Hole]:
         parts: list[str | Hole] = []
         length = at = 0
@@ -162,7 +157,7 @@ class _Decoder:
                 self.used.add(name)
                 whole = [self.style.quote(self.said[name])]
             else:
-                raise Misfit(place, f"nothing is named '{name}'")
+                raise Misfit("wire.events", f"line {number}: nothing is named '{shown(name)}'")
             length += sum(len(part) if isinstance(part, str) else 1 for part in whole)
             if length > self.most_characters:
                 raise self._too_long()
@@ -199,31 +194,30 @@ class _Decoder:
         if sum(counts.values()) > 4 * self.most_events:
             raise self._too_long()
         takes = Takes(self.style)
-        cuts = dict(wire.get("cuts", {}))
+        cuts, odd = dict(wire.get("cuts", {})), dict(wire.get("odd", {}))
         texts, series = dict(wire.get("texts", {})), dict(wire.get("series", {}))
         for hole, count in counts.items():
             how, name = hole
             if how == "next" and name in self.said:
                 self.used.add(name)
                 takes.pieces(hole, self.said[name], cuts.pop(name, None), count)
+                takes.odd(hole, odd.pop(name, {}))
             elif how == "next" and name in texts:
                 takes.pieces(hole, texts.pop(name), cuts.pop(name, None), count)
             elif how != "next" and name in series:
                 takes.series(hole, series.pop(name), count)
             else:
-                raise Misfit(
-                    f"wire.{'texts' if how == 'next' else 'series'}.{name}", "missing; an event takes it"
-                )
-        for field, left in (("cuts", cuts), ("texts", texts), ("series", series)):
+                field = f"wire.{'texts' if how == 'next' else 'series'}.{name}"
+                here = how == "next" and name.split(".")[0] in SAID
+                raise Misfit(field_of(name) if here else field, "missing; an event takes it")
+        for field, left in (("cuts", cuts), ("odd", odd), ("texts", texts), ("series", series)):
             if left:
                 raise Misfit(f"wire.{field}.{next(iter(left))}", "no event takes it")
         return takes
 
     def _too_long(self) -> Misfit:
-        return Misfit(
-            "wire.order", f"more than {self.most_characters} characters or {self.most_events} events would come"
-            " of it, out of proportion to what is written here"
-        )  # fmt: skip
+        most = f"{self.most_characters} characters or {self.most_events} events"
+        return Misfit("wire.order", f"more than {most} would come of what is written here")
 
 
 def _template(parts: Sequence[str | Hole]) -> Template:
@@ -255,6 +249,17 @@ def _tail(tail: Any) -> bytes:
         return base64.b64decode(tail.value, validate=True)
     except (ValueError, TypeError, binascii.Error):
         raise Misfit("wire.tail", "bytes in base64 expected") from None
+
+
+def most(size: int) -> int:
+    """How many characters may come of so many: a file must not blow up in memory.
+
+    A chat stream comes to a few hundred times what stands for it, if it is long and its deltas are short.
+
+    >>> most(2_000), most(10_000_000)
+    (2048576, 249048576)
+    """
+    return FREE + RATIO * min(size, LONG) + RATIO_OF_LONG * max(0, size - LONG)
 
 
 def size_of(value: Any) -> int:

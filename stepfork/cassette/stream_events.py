@@ -17,7 +17,7 @@ GAP: Final = "\n\n"
 
 EOLS: Final = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 FRAMES: Final = ("", "tight", "named", "named tight")
-"""What stands before the data of an event: ``data: `` (``data:`` if tight), after the event's name if named."""
+"""What stands before an event's data: ``data: `` (``data:`` if tight), after the event's name if named."""
 
 _BOM: Final = "\ufeff"
 _HEAD: Final = re.compile(r"(?:(?:event|id|retry)?:[^\n]*\n)*data: ?(?=[\[{])")

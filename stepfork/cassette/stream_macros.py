@@ -1,4 +1,4 @@
-"""Finds what the templates of a stream repeat, and names it: ``$common``. Knows JSON trees, no events, no API.
+"""Finds what the templates of a stream repeat and names it: ``$common``. Knows JSON trees, no API.
 
 Two things are shared: a value that stands in several places, and members that follow each other in several
 objects at the same place (the ``id``, ``object``, ``created``, ``model`` of every chunk).
@@ -145,6 +145,8 @@ class Templates:
                 after[one] = other if after.get(one, other) == other else ""
                 before[other] = one if before.get(other, one) == one else ""
         glued = {one for one, other in after.items() if one and other and before[other] == one}
+        if not hint:
+            glued = {one for one in glued if one[:7] != '"type":'}
         named: dict[tuple[str, ...], str] = {}
         for node, row in zip(objects, rows, strict=True):
             members: list[tuple[str, Node]] = []
@@ -155,7 +157,7 @@ class Templates:
                     end += 1
                 run = tuple(row[at:end])
                 text = self._comma.join(run)
-                times = counts[row[at]]
+                times = counts[row[at]] if hint or row[at][:7] != '"type":' else 1  # it says what an event is
                 if times > 1 and (times - 1) * len(text) - 12 * times > _LEAST_GAIN:
                     if run not in named:
                         key = row[at].split(":")[0].strip('"')

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
+from stepfork.cassette.stream_leaves import SAID
 from stepfork.cassette.stream_shapes import Path, Shape
 from stepfork.cassette.stream_spelling import Style, cuts_text, progression, runs_text
 from stepfork.core.model import Plain
@@ -34,7 +35,7 @@ class Names:
     """Gives names that are used once."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+        self._taken = dict.fromkeys(taken, 1)
 
     def new(self, hint: str) -> str:
         """A name like the hint that was not given yet.
@@ -44,11 +45,11 @@ class Names:
         ('text_2', 'x_y')
         """
         hint = re.sub(r"[^A-Za-z0-9_]", "_", hint)[:40].lstrip("_0123456789") or "v"
-        name, number = hint, 1
+        name = hint
         while name in self._taken:
-            number += 1
+            self._taken[hint] = number = self._taken.get(hint, 1) + 1
             name = f"{hint}_{number}"
-        self._taken.add(name)
+        self._taken[name] = 1
         return name
 
 
@@ -59,19 +60,29 @@ class Series:
         values: by name what `wire.series` holds.
         texts: by name what `wire.texts` holds.
         cuts: by name how a text is cut.
+        odd: by name the pieces, by number, that are spelled otherwise than the style has it.
     """
 
-    def __init__(self, style: Style, names: Names) -> None:
+    def __init__(self, style: Style) -> None:
         self.values: dict[str, Plain] = {}
         self.texts: dict[str, Plain] = {}
         self.cuts: dict[str, Plain] = {}
+        self.odd: dict[str, Plain] = {}
         self._style = style
-        self._names = names
+        self._names = Names(SAID)
         self._same: dict[int, dict[tuple[str, ...], str]] = {}  # by shape: column -> name
         self._piece: dict[int, list[int]] = {}  # by shape: the tokens that are pieces
 
-    def said(self, columns: list[Column], name: str, texts: list[str]) -> None:
+    def said(self, columns: list[Column], name: str, texts: list[str], literals: list[str]) -> None:
         """These columns are the pieces of a text that the stream says."""
+        quote = self._style.quote
+        odd = {
+            str(at): one
+            for at, (text, one) in enumerate(zip(texts, literals, strict=True))
+            if quote(text) != one
+        }
+        if odd:
+            self.odd[name] = dict(odd)
         for shape, token in columns:
             shape.marks[token] = f"$next {name}"
             self._same.setdefault(id(shape), {}).setdefault(shape.column(token), name)
@@ -190,7 +201,7 @@ class Series:
 def in_order(columns: list[Column]) -> list[str]:
     """The tokens of several columns in the order of their events.
 
-    >>> in_order([(Shape("", ("", ""), at=[1], rows=[("b",)]), 0), (Shape("", ("", ""), at=[0], rows=[("a",)]), 0)])
+    >>> in_order([(Shape("", ("", ""), at=[2, 5], rows=[("a",), ("b",)]), 0)])
     ['a', 'b']
     """
     if len(columns) == 1:

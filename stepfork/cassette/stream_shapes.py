@@ -33,7 +33,8 @@ _FIXED: Final = (
 def _tokens(fixed: str) -> re.Pattern[str]:
     words = r"null|true|false|NaN|-?Infinity"
     between = rf"(?:[\]{{}},:\s]++|(?!{_NUMBERS})\[|{words}|{fixed}{_STRING}(?=\s*+:))*+"
-    return re.compile(rf"({between})({_NUMBERS}|{_STRING}|{_NUMBER}|\Z)")
+    # where that fails, the rest is taken as a whole: nothing is tried again further on
+    return re.compile(rf"({between})({_NUMBERS}|{_STRING}|{_NUMBER}|\Z)|[\s\S]+")
 
 
 _STRICT: Final = _tokens(_FIXED)

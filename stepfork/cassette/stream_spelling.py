@@ -1,25 +1,29 @@
-"""How small things of an event stream are spelled in a cassette: JSON strings, runs, cuts. Knows no events."""
+"""How small things of a stream are spelled in a cassette: JSON strings, runs, cuts. Knows no events."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from json.decoder import scanstring
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _HTML: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_WORDS: Final = ("spaced", "ascii", "html", "slash")
 _ESCAPED_HTML: Final = re.compile(r"\\u00(?:3c|3e|26)")
 _ESCAPED_LETTER: Final = re.compile(r"\\u(?!00[01])[0-9a-f]{4}")
 _CUT: Final = re.compile(r"(?:([0-9a-z])|\(([0-9]{1,9})\))(?:\{([0-9]{1,9})\})?")
 _ITEM: Final = re.compile(r"([^ {}]+)(?:\{([0-9]{1,9})\})?(?: (?=[^ ])|\Z)")
 _SHORT_RUN: Final = 3
-_HOLE: Final = r"\$(?:(next|this|bytes|value|word|item|json|pad(?:1[0-6]|[1-9])) )?([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++)*+)"
+_HOLE: Final = (
+    r"\$(?:(next|this|bytes|value|word|item|json|pad(?:1[0-6]|[1-9])) )?"
+    r"([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++)*+)"
+)
 
-HOLES: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|' + _HOLE)
+HOLES: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|' + _HOLE)
 """The holes of a template, how (group 1) and of what (group 2); strings match too, without groups."""
 
 ESCAPED_HOLES: Final = re.compile(r"\\.?|" + _HOLE)
@@ -27,7 +31,7 @@ ESCAPED_HOLES: Final = re.compile(r"\\.?|" + _HOLE)
 
 
 class Misfit(ValueError):
-    """A recorded stream whose parts do not fit: `field` is the dotted place in it, `problem` one clear clause.
+    """A recorded stream whose parts do not fit: `field` is the place in it, `problem` one clear clause.
 
     >>> Misfit("wire.order", "missing").args
     ('wire.order: missing',)
@@ -41,11 +45,12 @@ class Misfit(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a stream spells its JSON: blanks after commas and colons, non-ASCII or HTML signs as escapes."""
+    """How a stream spells its JSON: with blanks; what is not ASCII, ``<>&``, ``/`` as escapes."""
 
     spaced: bool = False
     ascii: bool = False
     html: bool = False
+    slash: bool = False
 
     @classmethod
     def guess(cls, text: str, spaced: bool) -> Style:
@@ -54,12 +59,13 @@ class Style:
         >>> Style.guess('{"a": "\\u00e9"}', spaced=True).words()
         'spaced ascii'
         """
-        if "\\u" not in text:
+        if "\\" not in text:
             return cls(spaced)
         return cls(
             spaced,
             ascii=text.isascii() and _ESCAPED_LETTER.search(_ESCAPED_HTML.sub("", text)) is not None,
             html=_ESCAPED_HTML.search(text) is not None,
+            slash="\\/" in text,
         )
 
     @classmethod
@@ -70,14 +76,14 @@ class Style:
             Misfit: if a word is not known.
 
         >>> Style.read("spaced")
-        Style(spaced=True, ascii=False, html=False)
+        Style(spaced=True, ascii=False, html=False, slash=False)
         """
         named = words.split(" ") if words else []
-        if words and (len(set(named)) < len(named) or not {*named} <= {"spaced", "ascii", "html"}):
+        if len({*named}) < len(named) or not {*named} <= {*_WORDS}:
             raise Misfit(
-                "wire.json", f"some of the words 'spaced', 'ascii', 'html' expected, found {words!r}"
+                "wire.json", f"some of the words {', '.join(_WORDS)} expected, found '{shown(words)}'"
             )
-        return cls("spaced" in named, "ascii" in named, "html" in named)
+        return cls(**dict.fromkeys(named, True))
 
     def words(self) -> str:
         """The style in words, empty for the usual one.
@@ -85,7 +91,7 @@ class Style:
         >>> Style(html=True).words()
         'html'
         """
-        return " ".join(word for word in ("spaced", "ascii", "html") if getattr(self, word))
+        return " ".join(word for word in _WORDS if getattr(self, word))
 
     def quote(self, text: str) -> str:
         r"""A text as a JSON string.
@@ -94,7 +100,9 @@ class Style:
         "\u00e9\n"
         """
         quoted = encode_basestring_ascii(text) if self.ascii else encode_basestring(text)
-        return quoted.translate(_HTML) if self.html else quoted
+        if self.html:
+            quoted = quoted.translate(_HTML)
+        return quoted.replace("/", "\\/") if self.slash else quoted
 
     def unquote(self, literal: str) -> str | None:
         r"""The text of a JSON string; None if it is none, or would not be quoted in just this way.
@@ -102,18 +110,8 @@ class Style:
         >>> Style().unquote(r'"a\/b"') is None
         True
         """
-        if literal[:1] != '"':
-            return None
-        if "\\" not in literal:
-            text = literal[1:-1]
-        else:
-            try:
-                text, end = scanstring(literal, 1)
-            except ValueError:
-                return None
-            if end != len(literal):
-                return None
-        return text if self.quote(text) == literal else None
+        text = read_text(literal)
+        return text if text is not None and self.quote(text) == literal else None
 
     def numbers(self, values: Iterable[int]) -> str:
         """Numbers as a JSON array.
@@ -124,8 +122,25 @@ class Style:
         return f"[{(', ' if self.spaced else ',').join(map(str, values))}]"
 
 
+def read_text(literal: str) -> str | None:
+    r"""The text of a JSON string in any spelling; None if it is none.
+
+    >>> read_text(r'"a\/b"'), read_text("5")
+    ('a/b', None)
+    """
+    if literal[:1] != '"':
+        return None
+    if "\\" not in literal:
+        return literal[1:-1]
+    try:
+        text = json.loads(literal)
+    except ValueError:
+        return None
+    return text if type(text) is str else None
+
+
 def cuts_text(lengths: Iterable[int]) -> str:
-    """Lengths of pieces, a character each: ``0`` to ``9``, ``a`` (10) to ``z``, ``(36)``; ``4{10}`` ten times 4.
+    """Lengths of pieces, a sign each: ``0`` to ``9``, ``a`` (10) to ``z``, ``(36)``; ``4{10}`` ten times 4.
 
     >>> cuts_text([0, 4, 4, 4, 4, 4, 11, 40])
     '04{5}b(40)'
@@ -193,6 +208,15 @@ def read_runs(field: str, text: str) -> Iterator[tuple[str, int]]:
             raise Misfit(field, f"an item expected at {text[at : at + 20]!r}, as in '1 2{{40}} 3'")
         at = found.end()
         yield found[1], int(found[2] or 1)
+
+
+def shown(text: str) -> str:
+    """A text in a message, cut if it is long.
+
+    >>> shown("a" * 100)[-5:]
+    'aa...'
+    """
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def progression(literals: Sequence[str]) -> tuple[int, int] | None:

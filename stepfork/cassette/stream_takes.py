@@ -7,25 +7,22 @@ behind its end are empty, and the last piece takes what is left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from stepfork.cassette.stream_series import PADDING
-from stepfork.cassette.stream_spelling import Misfit, Style, read_cuts, read_runs
+from stepfork.cassette.stream_spelling import Misfit, Style, read_cuts, read_runs, read_text, shown
 
 TAKEN: Final = ("next", "value", "word", "item", "json")
 """How values are taken one after the other; all but ``next`` from a series."""
 
+_MOST: Final = 10**18
 
-class Hole(Protocol):
-    """A place in a template."""
 
-    @property
-    def how(self) -> str:
-        """How its value is taken."""
+class Hole(NamedTuple):
+    """A place in a template: how its value is taken, and of what."""
 
-    @property
-    def name(self) -> str:
-        """Of what."""
+    how: str
+    name: str
 
 
 class Takes:
@@ -37,6 +34,7 @@ class Takes:
         self._texts: dict[tuple[str, str], list[str]] = {}
         self._pads: dict[tuple[str, str], str] = {}
         self._at: dict[tuple[str, str], int] = {}
+        self._bytes: dict[str, list[str]] = {}  # of the run at hand
 
     def pieces(self, hole: Hole, text: Any, cuts: Any, count: int) -> None:
         """A text that the events take in pieces.
@@ -60,6 +58,23 @@ class Takes:
         pieces.append(text[at:])
         self._keep(hole, pieces)
 
+    def odd(self, hole: Hole, odd: Any) -> None:
+        """Pieces with a spelling of their own, as long as they say the same; counted from 0.
+
+        Raises:
+            Misfit: if there is no such piece.
+        """
+        field = f"wire.odd.{hole.name}"
+        if not isinstance(odd, dict):
+            raise Misfit(field, "a mapping expected")
+        texts, literals = self._texts[hole.how, hole.name], self._literals[hole.how, hole.name]
+        for number, literal in odd.items():
+            at = int(number) if number.isdecimal() and len(number) < 9 else len(texts)
+            if at >= len(texts) or not isinstance(literal, str):
+                raise Misfit(f"{field}.{shown(number)}", "the number of a piece and a JSON string expected")
+            if read_text(literal) == texts[at]:
+                literals[at] = literal
+
     def series(self, hole: Hole, told: Any, count: int) -> None:
         """A series of values.
 
@@ -71,6 +86,8 @@ class Takes:
             first, step = told.get("from"), told.get("step")
             if {*told} != {"from", "step"} or type(first) is not int or type(step) is not int:
                 raise Misfit(field, "two numbers expected, 'from' and 'step'")
+            if max(abs(first), abs(step)) > _MOST:
+                raise Misfit(field, "a smaller number expected")
             self._literals[how, hole.name] = [str(first + step * at) for at in range(count)]
         elif isinstance(told, str) and how in ("value", "word"):
             values: list[str] = []
@@ -106,6 +123,7 @@ class Takes:
             Misfit: if a hole refers to a value that this event does not take.
         """
         columns: list[list[str] | None] = [None] * len(holes)
+        self._bytes = {}
         taken: dict[str, tuple[list[str], list[str] | None]] = {}
         asked: dict[tuple[str, str], list[int]] = {}
         for at, hole in enumerate(holes):
@@ -135,16 +153,21 @@ class Takes:
         if hole.how.startswith("pad"):
             pieces = [at for at, other in enumerate(holes) if other.how == "next"]
             if len(pieces) != 1:
-                raise Misfit("wire.events", f"'${hole.how} {hole.name}' stands in an event without one piece")
+                raise Misfit(
+                    "wire.events", f"'${hole.how} {shown(hole.name)}' stands in an event without one piece"
+                )
             return self._padded(hole, columns[pieces[0]] or [])
         literals, texts = taken.get(hole.name, (None, None))
         if literals is None or (texts is None and hole.how == "bytes"):
             raise Misfit(
-                "wire.events", f"'${hole.how} {hole.name}' stands in an event that takes no such text"
+                "wire.events", f"'${hole.how} {shown(hole.name)}' stands in an event that takes no such text"
             )
         if texts is None or hole.how == "this":
             return literals
-        return [self._style.numbers(text.encode("utf-8", "surrogatepass")) for text in texts]
+        if hole.name not in self._bytes:
+            encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
+            self._bytes[hole.name] = list(map(self._style.numbers, encoded))
+        return self._bytes[hole.name]
 
     def _padded(self, hole: Hole, pieces: list[str]) -> list[str]:
         key = hole.how, hole.name

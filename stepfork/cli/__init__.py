@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # recorded text may hold what the terminal's encoding lacks
             reconfigure(errors="backslashreplace")
+    if sys.stdout is None:  # closed by the shell: what is printed goes nowhere, the exit code says it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
     try:
         status = commands.main(arguments, prog_name="stepfork", standalone_mode=False)
         sys.stdout.flush()
@@ -59,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = FAILED
+    except OSError as error:  # a full disk, or a device that takes nothing
+        _complain(f"the output cannot be written: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = BAD_INPUT
     sys.exit(status if isinstance(status, int) else 0)
 
 

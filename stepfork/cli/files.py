@@ -72,12 +72,20 @@ def parse_json(text: str, source: str) -> Any:
         ConfigError: with the place of the fault.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         raise ConfigError(f"{source}: invalid JSON at {place}: {error.msg}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source}: invalid JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise ValueError(f"the key {twice!r} stands twice")
+    return named
 
 
 def read_expectation(file: str) -> Any:

@@ -60,7 +60,7 @@ def settings_options(command: F) -> F:
                 value = [part.strip() for item in value for part in item.split(",") if part.strip()]
             options |= config.check({name: value}, f"option {spelled(name)}")
         workspace.configure(root=Path.cwd(), base={}, options=options)
-        workspace.settings()
+        workspace.settings().rules()
         return command(**given)
 
     decorated: Any = with_settings

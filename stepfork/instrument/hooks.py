@@ -43,10 +43,14 @@ class Hold:
 
 @dataclass(slots=True)
 class _Swapped:
-    """One tool function whose code is swapped."""
+    """One tool function whose code is swapped, and whose wish it is.
+
+    Asking the module again who wants it would be wrong: a test may have put a stand-in at its name.
+    """
 
     found: Found
     swap: Swap
+    holds: list[Hold]
 
 
 class Hooks:
@@ -88,7 +92,7 @@ class Hooks:
             if hold in self._holds:
                 self._holds.remove(hold)
             if self._holds:
-                self._drop_unwanted()
+                self._drop(hold)
             else:
                 self._uninstall()
 
@@ -102,8 +106,8 @@ class Hooks:
         """Makes one function a tool, whatever the patterns say."""
         with self._lock:
             self._decorated.add(function)
-            if self._holds:
-                self._swap(_decorated(function))
+            for hold in self._holds:
+                self._swap(_decorated(function), hold)
 
     def sweep(self) -> None:
         """Catches what was imported, reloaded or defined unnoticed."""
@@ -116,7 +120,8 @@ class Hooks:
                 if isinstance(module, ModuleType) and self._wants(name) and not _executing(module):
                     self._patch_tools(module)
             for function in list(self._decorated):
-                self._swap(_decorated(function))
+                for hold in self._holds:
+                    self._swap(_decorated(function), hold)
 
     def check_modules(self, tools: Iterable[str]) -> None:
         """Refuses patterns without wildcard whose module does not exist; imports nothing.
@@ -162,34 +167,31 @@ class Hooks:
 
     def _patch_tools(self, module: ModuleType) -> None:
         with self._lock:
-            for found in self._wanted_of(module):
-                self._swap(found)
+            exclude = [pattern for hold in self._holds for pattern in hold.exclude]
+            for hold in self._holds:
+                if any(pattern.matches_module(module.__name__) for pattern in hold.patterns):
+                    for found in tools_of(module, hold.patterns, exclude):
+                        self._swap(found, hold)
 
-    def _wanted_of(self, module: ModuleType) -> list[Found]:
-        patterns = [pattern for hold in self._holds for pattern in hold.patterns]
-        exclude = [pattern for hold in self._holds for pattern in hold.exclude]
-        return tools_of(module, patterns, exclude)
-
-    def _swap(self, found: Found) -> None:
-        key = id(found.function)
-        if key in self._tools:
-            return
-        self._names[found.name] += 1
-        handler = ToolHandler(lambda: self._names_of(found), _first_parameter(found))
-        self._tools[key] = _Swapped(found, swap(found.function, handler))
+    def _swap(self, found: Found, hold: Hold) -> None:
+        swapped = self._tools.get(id(found.function))
+        if swapped is None:
+            self._names[found.name] += 1
+            handler = ToolHandler(lambda: self._names_of(found), _first_parameter(found))
+            swapped = _Swapped(found, swap(found.function, handler), [])
+            self._tools[id(found.function)] = swapped
+        if hold not in swapped.holds:
+            swapped.holds.append(hold)
 
     def _names_of(self, found: Found) -> tuple[str, str]:
         full = f"{found.module}:{found.name}"
         return (found.name, full) if self._names[found.name] == 1 else (full, "")
 
-    def _drop_unwanted(self) -> None:
-        wanted = {id(function) for function in self._decorated}
-        for name in {swapped.found.module for swapped in self._tools.values()}:
-            module = sys.modules.get(name)
-            if isinstance(module, ModuleType) and self._wants(name):
-                wanted |= {id(found.function) for found in self._wanted_of(module)}
+    def _drop(self, hold: Hold) -> None:
         for key, swapped in list(self._tools.items()):
-            if key not in wanted:
+            if hold in swapped.holds:
+                swapped.holds.remove(hold)
+            if not swapped.holds:
                 swapped.swap.undo()
                 self._names[swapped.found.name] -= 1
                 del self._tools[key]

@@ -183,13 +183,13 @@ def response(request: Any, outcome: Outcome, unread: bool, read_further: Callabl
     usual = next((_USUAL_TYPES[form] for form in outcome if form in _USUAL_TYPES), None)
     if usual is not None:
         headers.setdefault("content-type", usual)
-    stream: dict[str, Any] = outcome["stream"] if "stream" in outcome else {}  # type: ignore[assignment]
+    stream: Any = outcome.get("stream")
     content = _stream_bytes(stream) if stream else content_bytes(outcome)
     how: dict[str, Any] = {"content": content}
     if unread or stream:
         is_events = headers.get("content-type", "").startswith(EVENTS)
         pieces = events_of(content) if is_events else [content]
-        how = {"stream": replayed(module, pieces, stream, read_further)}
+        how = {"stream": replayed(module, pieces, stream or {}, read_further)}
     made = module.Response(outcome.get("status", 200), headers=headers, request=request, **how)
     made.elapsed = timedelta(0)
     return made

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Final
 
 from stepfork.cassette.exceptions import decode_exception, encode_exception
@@ -28,7 +29,7 @@ def events_of(content: bytes) -> list[bytes]:
     [b'data: 1\n\n', b'data: 2\n\n', b'da']
     """
     ends = [0, *(found.end() for found in _EVENT_END.finditer(content)), len(content)]
-    return [content[start:end] for start, end in zip(ends, ends[1:], strict=False) if start < end]
+    return [content[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def library(message: Any) -> Any:

@@ -61,12 +61,13 @@ class Wrappings:
     def __init__(self, adapters: Sequence[Adapter]) -> None:
         self._rows = {adapter.module: list(adapter.patches()) for adapter in adapters}
         self._late = [patch for rows in self._rows.values() for patch in rows if "*" in _module(patch)]
+        self._late_modules = {_module(patch) for patch in self._late}
         self._done: set[tuple[str, int]] = set()
         self._wrapped: list[_Wrapped] = []
 
     def wants(self, module: str) -> bool:
         """Whether importing this module is of interest."""
-        return module in self._rows or any(fnmatchcase(module, _module(patch)) for patch in self._late)
+        return module in self._rows or any(fnmatchcase(module, name) for name in self._late_modules)
 
     def install(self, module: ModuleType) -> None:
         """Wraps what rows name in this module, once.
@@ -77,10 +78,12 @@ class Wrappings:
         key = (module.__name__, id(module))
         if key in self._done:
             return
+        fixed = [patch for patch in self._rows.get(module.__name__, ()) if patch not in self._late]
+        found = [(_owner(patch), patch) for patch in fixed]  # all of them, before the first is wrapped
         self._done.add(key)
-        for patch in self._rows.get(module.__name__, ()):
-            if patch not in self._late:
-                self._wrap_one(patch)
+        for owner, patch in found:
+            if owner is not None:
+                self._put(owner, _attribute(patch), patch)
         for patch in self._late:
             if fnmatchcase(module.__name__, _module(patch)):
                 for owner, name in _matching(module, patch):
@@ -92,16 +95,6 @@ class Wrappings:
             wrapped.undo()
         self._wrapped.clear()
         self._done.clear()
-
-    def _wrap_one(self, patch: Patch) -> None:
-        *parents, name = patch.target.partition(":")[2].split(".")
-        owner = _import(patch)
-        for parent in parents:
-            owner = getattr(owner, parent, None)
-        if owner is not None and inspect.getattr_static(owner, name, _MISSING) is not _MISSING:
-            self._put(owner, name, patch)
-        elif not patch.optional:
-            raise _unexpected(patch)
 
     def _put(self, owner: Any, name: str, patch: Patch) -> None:
         original: Any = inspect.getattr_static(owner, name)
@@ -115,11 +108,29 @@ def _module(patch: Patch) -> str:
     return patch.target.partition(":")[0]
 
 
+def _attribute(patch: Patch) -> str:
+    return patch.target.rpartition(".")[2]
+
+
+def _owner(patch: Patch) -> Any:
+    """What has the attribute that a fixed row names; None if it is missing and may be."""
+    *parents, name = patch.target.partition(":")[2].split(".")
+    owner = _import(patch)
+    for parent in parents:
+        owner = getattr(owner, parent, None)
+    if owner is not None and inspect.getattr_static(owner, name, _MISSING) is not _MISSING:
+        return owner
+    if not patch.optional:
+        raise _unexpected(patch)
+    return None
+
+
 def _matching(module: ModuleType, patch: Patch) -> Iterator[tuple[Any, str]]:
     """The attributes of the module's own classes that a late row means."""
     kind, _, name = patch.target.partition(":")[2].partition(".")
     for value in list(vars(module).values()):
-        own = isinstance(value, type) and value.__module__ == module.__name__
+        # by type(): isinstance() asks a lazy proxy for its class, which may import something or fail
+        own = issubclass(type(value), type) and value.__module__ == module.__name__
         if own and fnmatchcase(value.__name__, kind) and name in vars(value):
             yield value, name
 

@@ -151,6 +151,8 @@ def _remark(plan: Plan) -> list[str]:
 
 
 def _import(plan: Plan) -> list[str]:
+    if plan.function == "entrypoint":
+        return [f"        from {plan.module} import entrypoint"]
     line = f"        from {plan.module} import {plan.function} as entrypoint"
     if columns(line) <= WIDTH:
         return [line]

@@ -21,6 +21,7 @@ _open: list[Run] = []
 _known: ContextVar[Run | None] = ContextVar("stepfork_session", default=None)
 _closed_listeners: list[Callable[[Run], None]] = []
 _refuse_reason: str | None = None
+_refusals = 0
 
 
 def enter(run: Run, *, ambient: bool = False) -> Token[Run | None] | None:
@@ -73,8 +74,15 @@ def current() -> Run | None:
         with _lock:
             return _innermost()
     if _refuse_reason is not None:
+        global _refusals
+        _refusals += 1
         raise NoCassetteError(_refuse_reason)
     return None
+
+
+def refusals() -> int:
+    """How many calls were refused so far because they were made outside every session."""
+    return _refusals
 
 
 def _innermost() -> Run | None:

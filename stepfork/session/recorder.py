@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepfork.cassette import emitter, frame, reader, schema
-from stepfork.cassette.exceptions import class_name, encode_exception
+from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.store import call_tree
 from stepfork.cassette.values import TAGS, Unsupported
 from stepfork.cassette.writer import Writer, Written
@@ -161,7 +161,7 @@ def end_of(
         try:
             form = encode_exception(error)
         except Unsupported:
-            form = {"class": class_name(type(error)), "args": [str(error)] if str(error) else []}
+            form = {"class": class_name(type(error)), "args": [text_of(error)] if text_of(error) else []}
         redacted = redactor.redact(form)
         assert isinstance(redacted, dict)
         form = redacted

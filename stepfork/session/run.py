@@ -160,6 +160,11 @@ class Run:
         """Whether any call reached this session."""
         return self._recorder is not None or self._replayer is not None or self._latched is not None
 
+    @property
+    def fault(self) -> Exception | None:
+        """The first fault of this session, which every later call and its end raise again."""
+        return self._latched if isinstance(self._latched, StepforkError) else None
+
     def begin(self, call: Incoming, parent: Ticket | None) -> Recorded | Ticket:
         """A call arrives: the recorded call that answers it, or a ticket to make it live.
 
@@ -321,6 +326,9 @@ class Run:
                 return False
             for end in self._pending:
                 end()
+            judged = ending in ("run", "test")
+            if judged and not self.touched and self.action == "replay" and os.path.exists(self.path):
+                self.open()  # nothing was called, though something is recorded: all of it is left over
             self.is_open = False
             if self._recorder is not None:
                 if ending == "abandoned":
@@ -332,9 +340,9 @@ class Run:
                 self.went_past = True
                 return _only_past(error)
             if self._latched is not None:
-                self._raise_latched(self._latched, error)
+                self._raise_latched(self._latched, None if ending == "skipped" else error)
                 return False
-            if self._replayer is not None and ending in ("run", "test"):
+            if self._replayer is not None and judged:
                 self._check_left_over(self._replayer, error)
             return False
 

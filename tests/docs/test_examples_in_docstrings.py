@@ -13,7 +13,7 @@ import stepfork
 MODULES = sorted(
     info.name
     for info in pkgutil.walk_packages(stepfork.__path__, "stepfork.")
-    if info.name not in ("stepfork.__main__", "stepfork.pytest_plugin")
+    if not info.name.startswith(("stepfork.__main__", "stepfork.pytest_"))
 )
 
 

@@ -32,7 +32,7 @@ BREAK = "break"
 
 Piece = bytes | threading.Event | str
 Answer = tuple[int, dict[str, str], bytes | Sequence[Piece]]
-"""Status, headers, content. Of a content in pieces each is sent at once; at an event the server waits for it."""
+"""Status, headers, content. Content in pieces is sent piece by piece; at an event the server waits for it."""
 
 NO_ANSWER: Answer = (0, {}, b"")
 """The connection is closed without an answer."""

@@ -1,4 +1,4 @@
-"""One logical call of the OpenAI SDK, from its request to what answered it. Knows no patch and no client's life.
+"""One logical call of the OpenAI SDK, from its request to what answered it. Knows no patch.
 
 Recording takes down the request that the SDK built and the response it is about to parse. Replay builds the
 request as the SDK would and has the SDK parse the recorded response.
@@ -6,8 +6,11 @@ request as the SDK would and has the SDK parse the recorded response.
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
+import json
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -213,11 +216,31 @@ class Replay:
             raise _connection_error(error, request)
         unread = self._asked.stream or client._should_stream_response_body(request=request)
         read_further = functools.partial(self._run.read_further, recorded)
-        response = message.response(request, recorded.outcome, unread, read_further)
+        outcome = recorded.outcome
+        if self._exchange.name == "embeddings":
+            outcome = _as_asked(outcome, request)
+        response = message.response(request, outcome, unread, read_further)
         if not response.is_success:
             response.read()
             raise client._make_status_error_from_response(response) from None
         return response
+
+
+def _as_asked(outcome: Outcome, request: Any) -> Outcome:
+    """Embeddings in floats for an SDK that asked for no base64, as old ones do where numpy is missing."""
+    response = outcome.get("response")
+    data = response.get("data") if isinstance(response, dict) else None
+    if not isinstance(data, list) or json.loads(request.read()).get("encoding_format") == "base64":
+        return outcome
+    floats = [{**item, "embedding": _floats(item.get("embedding"))} for item in data]  # type: ignore[dict-item, union-attr]
+    return {**outcome, "response": {**response, "data": floats}}  # type: ignore[dict-item]
+
+
+def _floats(embedding: Plain) -> Plain:
+    if not isinstance(embedding, str):
+        return embedding
+    raw = base64.b64decode(embedding)
+    return list(struct.unpack(f"<{len(raw) // 4}f", raw))
 
 
 def _retries(client: Any, recorded: Recorded) -> dict[str, int]:

@@ -1,0 +1,141 @@
+"""Which session a test or a fixture gets under pytest: its cassette, settings and hints. Runs nothing.
+
+Knows pytest's items, markers and fixtures; the hooks that open and settle sessions are in `pytest_plugin`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from stepfork.api import Session
+from stepfork.cassette import names
+from stepfork.core.redaction import Redactor
+from stepfork.errors import ConfigError
+from stepfork.session import config
+from stepfork.session.faults import Hints
+from stepfork.session.workspace import workspace
+
+
+class Sessions:
+    """Makes the sessions of one pytest run."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._beside: dict[str, set[str]] = {}
+
+    def collected(self, node: pytest.Item | pytest.Collector) -> None:
+        """Remembers which names live beside each other: names that differ only in case must stay apart."""
+        self._beside.setdefault(_parent(node), set()).add(node.name)
+
+    def of_test(self, item: pytest.Item) -> Session:
+        """The session that takes the calls of a test; it opens with the first of them.
+
+        Raises:
+            ConfigError: for a marker that makes no sense.
+        """
+        marker = _marker(item)
+        name = marker.pop("name", None)
+        if self._is_off(item.nodeid):
+            marker["mode"] = "off"
+        module, mend = _module(item.nodeid), self._mend(marker)
+        if name is not None:
+            place = names.cassette_of_name(module, name, mend)
+        else:
+            chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
+            place = names.cassette_of_test(module, self._parts(chain or [item]), mend)
+        leave_alone = 'mark the test with @pytest.mark.stepfork(mode="off")'
+        return Session(
+            self._folder(marker) / place,
+            {},
+            source=f"test {item.nodeid}",
+            name=name or item.name,
+            marker=marker,
+            hints=Hints(_record_command(item.nodeid), leave_alone),
+            ambient=True,
+            similar=_similar,
+        )
+
+    def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
+        """The session that takes the calls of one set-up of a fixture."""
+        marker = {"mode": "off"} if self._is_off(request.node.nodeid) else {}
+        name = f"{fixturedef.scope}.{fixturedef.argname}{_parameter(request)}"
+        module, *classes = fixturedef.baseid.split("::")
+        folder = names.module_folder(PurePosixPath(module)).joinpath(*map(names.component, classes))
+        return Session(
+            self._folder(marker) / folder / f"{names.component(name, mend=self._mend(marker))}.yaml",
+            {},
+            source=f"fixture {fixturedef.argname!r}",
+            name=name,
+            marker=marker,
+            hints=Hints(_record_command(request.node.nodeid or ".")),
+            ambient=True,
+            similar=_similar,
+        )
+
+    def _parts(self, chain: list[Any]) -> Iterable[tuple[str, Iterable[str]]]:
+        return [(node.name, self._beside.get(_parent(node), ())) for node in chain]
+
+    def _folder(self, marker: dict[str, Any]) -> Path:
+        return self._root / (workspace.settings(marker).cassette_dir or "cassettes")
+
+    def _mend(self, marker: dict[str, Any]) -> Any:
+        """Takes secrets out of names, which parametrised ids may hold."""
+        rules = workspace.settings(marker).rules()
+        return lambda name: Redactor(rules).redact_name(name) if "[" in name else name
+
+    def _is_off(self, nodeid: str) -> bool:
+        path = nodeid.partition("::")[0]
+        return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
+
+
+def _parent(node: pytest.Item | pytest.Collector) -> str:
+    return node.parent.nodeid if node.parent is not None else ""
+
+
+def _module(nodeid: str) -> PurePosixPath:
+    return PurePosixPath(nodeid.partition("::")[0])
+
+
+def _parameter(request: pytest.FixtureRequest) -> str:
+    """What tells the parameters of a fixture apart: the value where it is simple, else its number."""
+    if not hasattr(request, "param"):
+        return ""
+    value = request.param
+    simple = isinstance(value, str | int | float | bool) or value is None
+    return f"[{value}]" if simple else f"[{getattr(request, 'param_index', 0)}]"
+
+
+def _record_command(nodeid: str) -> str:
+    plain = all(character.isalnum() or character in "_./:-" for character in nodeid)
+    return f"STEPFORK_MODE=record pytest {nodeid}" if plain else f"STEPFORK_MODE=record pytest {nodeid!r}"
+
+
+def _similar(path: Path) -> Path | None:
+    """A cassette beside a missing one whose name is nearly the same."""
+    if not path.parent.is_dir():
+        return None
+    there = [other.name for other in path.parent.glob("*.yaml")]
+    close = difflib.get_close_matches(path.name, there, 1, 0.8)
+    return path.with_name(close[0]) if close else None
+
+
+def _marker(item: pytest.Item) -> dict[str, Any]:
+    """The settings of the markers of a test, the closest one strongest; ``name`` if one gives it.
+
+    Raises:
+        ConfigError: for arguments that are no settings.
+    """
+    merged: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers("stepfork"))):
+        if len(mark.args) > 1 or (mark.args and not isinstance(mark.args[0], str)):
+            raise ConfigError(f"{item.nodeid}: mark.stepfork takes one name and settings, not {mark.args!r}")
+        merged.update(config.check(mark.kwargs, f"{item.nodeid}: mark.stepfork"))
+        if mark.args:
+            merged["name"] = mark.args[0]
+    return merged
