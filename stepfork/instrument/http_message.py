@@ -14,7 +14,7 @@ from email.message import Message
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from stepfork.cassette import json_style
+from stepfork.cassette import json_style, stream
 from stepfork.cassette.values import Unsupported, decode, type_name
 from stepfork.core.model import Incoming, Plain, Tagged
 from stepfork.instrument import multipart
@@ -113,12 +113,7 @@ def outcome(response: Any, content: bytes) -> Outcome:
 
 def stream_outcome(response: Any, content: bytes, end: dict[str, Plain]) -> Outcome:
     """The same for an event stream, or for a response that was not read to its end."""
-    raw: Plain
-    try:
-        raw = content.decode("utf-8")
-    except UnicodeDecodeError:
-        raw = _bytes(content)
-    return _document(response, {"stream": {"raw": raw, **end}})
+    return _document(response, {"stream": {**stream.encode(content), **end}})
 
 
 def is_stream(response: Any) -> bool:
@@ -183,13 +178,13 @@ def response(request: Any, outcome: Outcome, unread: bool, read_further: Callabl
     usual = next((_USUAL_TYPES[form] for form in outcome if form in _USUAL_TYPES), None)
     if usual is not None:
         headers.setdefault("content-type", usual)
-    stream: Any = outcome.get("stream")
-    content = _stream_bytes(stream) if stream else content_bytes(outcome)
+    streamed: Any = outcome.get("stream")
+    content = stream.decode(streamed) if streamed else content_bytes(outcome)
     how: dict[str, Any] = {"content": content}
-    if unread or stream:
+    if unread or streamed:
         is_events = headers.get("content-type", "").startswith(EVENTS)
         pieces = events_of(content) if is_events else [content]
-        how = {"stream": replayed(module, pieces, stream or {}, read_further)}
+        how = {"stream": replayed(module, pieces, streamed or {}, read_further)}
     made = module.Response(outcome.get("status", 200), headers=headers, request=request, **how)
     made.elapsed = timedelta(0)
     return made
@@ -203,10 +198,4 @@ def content_bytes(outcome: Outcome) -> bytes:
     if "text" in outcome:
         return str(outcome["text"]).encode("utf-8", "surrogatepass")
     content: bytes = decode(outcome.get("body"))
-    return content
-
-
-def _stream_bytes(stream: dict[str, Any]) -> bytes:
-    raw = stream["raw"]
-    content: bytes = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else decode(raw)
     return content

@@ -20,6 +20,7 @@ from support.openai_answers import OpenAIAnswers
 from support.scripted_server import ScriptedServer
 
 import stepfork
+from stepfork.instrument.http_stream import library
 
 Kind = Literal["sync", "async"]
 VERSION: Final = tuple(int(part) for part in openai.__version__.split(".")[:2])
@@ -105,6 +106,11 @@ class Go:
     async def close(self) -> None:
         for client in self._open:
             await self.wait(client.close())
+
+
+def http_library(client: Any) -> Any:
+    """The library that a client sends with: ``httpx`` or ``httpx2``."""
+    return library(client._client.build_request("GET", NOWHERE))
 
 
 def seen(value: Any) -> Any:

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 import openai
-from adapters.openai_rows import Go, M, row, seen
+from adapters.openai_rows import Go, M, http_library, row, seen
 from pydantic import BaseModel
 
 
@@ -79,8 +79,7 @@ def _http(go: Go, module: str) -> Any:
 @row("clients")
 async def own_http_client(go: Go) -> Any:
     """own `http_client`"""
-    module = type(go.early._client).__mro__[2].__module__.partition(".")[0]
-    return await ask(go, go.make(http_client=_http(go, module)))
+    return await ask(go, go.make(http_client=_http(go, http_library(go.early).__name__)))
 
 
 @row("clients", "3.0", needs="httpx")

@@ -1,6 +1,6 @@
 """Every row of the OpenAI table, sync and async: recorded over HTTP, replayed without server and key.
 
-With STEPFORK_TABLE set to a folder, cassettes and results are left there: the matrix makes its table of them.
+With MATRIX_TABLE set to a folder, cassettes and results are left there: the matrix makes its table of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ results: dict[str, dict[str, str]] = {row.title: {} for row in ROWS}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the cassettes go; afterwards the table stands there too."""
-    chosen = os.environ.get("STEPFORK_TABLE")
+    chosen = os.environ.get("MATRIX_TABLE")
     folder = Path(chosen) if chosen else tmp_path_factory.mktemp("table")
     folder.mkdir(parents=True, exist_ok=True)
     yield folder

@@ -15,7 +15,7 @@ from test_stream_samples import in_file, openai_chat, openai_tools, responses, s
 from stepfork.cassette.emitter import emit_document
 from stepfork.cassette.reader import parse_document
 from stepfork.cassette.stream import calls_of, decode, encode, text_of
-from stepfork.cassette.stream_encode import encoded
+from stepfork.cassette.stream.encode import encoded
 from stepfork.core.model import Tagged
 
 MANY = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -164,6 +164,15 @@ KINDS: dict[str, tuple[bytes, dict[str, Any]]] = {
         sse([call('{"q": ', id="x", name="f"), call('"go"}')]),
         {"tool_calls": [{"id": "x", "name": "f", "arguments": {"q": "go"}}]},
     ),
+    "arguments in two styles": (
+        sse([call('{"q": "go"}', id="x", name="f"), call('{"q":"go"}', 1, id="y", name="g")]),
+        {
+            "tool_calls": [
+                {"id": "x", "name": "f", "arguments": {"q": "go"}},
+                {"id": "y", "name": "g", "arguments": '{"q":"go"}'},
+            ]
+        },
+    ),
     "arguments no style gives back": (
         sse([call('{ "q":1.50,', id="x", name="f"), call('"q":2}')]),
         {"tool_calls": [{"id": "x", "name": "f", "arguments": '{ "q":1.50,"q":2}'}]},
@@ -190,6 +199,7 @@ KINDS: dict[str, tuple[bytes, dict[str, Any]]] = {
     ),
     "no JSON for Python": (text('data: {"a":NaN,"b":1}', 'data: {"a":-Infinity,"b":2}'), {}),
     "a key twice": (text('data: {"a":1,"a":2}', 'data: {"a":1,"a":3}'), {}),
+    "choices that are none": (sse([{"choices": ["a", 5]}, {"choices": 5}, {"choices": [{"delta": 5}]}]), {}),
     "unknown fields": (sse(contents("He", "llo", x={"$y": ["$text", {"z": None}]})), {"text": "Hello"}),
     "completions": (
         sse([{"id": "c", "choices": [{"text": part, "index": 0}]} for part in ("He", "llo")]),
@@ -313,6 +323,11 @@ def test_what_nobody_said_is_still_readable() -> None:
     stream: Any = encode(raw)
     assert stream["wire"]["texts"] == {"text_2": "Once upon a time, there was."}
     assert text_of(stream) == "Once upon a time, there was."
+
+
+def test_a_stream_out_of_proportion_stands_raw() -> None:
+    raw = b": ping\n\n" * 200_000
+    assert encode(raw) == {"raw": raw.decode()}
 
 
 # -- random streams ---------------------------------------------------------------------------------

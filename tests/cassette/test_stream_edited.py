@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_stream_samples import llama_chat, openai_chat, openai_tools, responses, sse
 
 from stepfork.cassette.stream import Misfit, calls_of, check, decode, encode, text_of
-from stepfork.cassette.stream_decode import most, size_of
+from stepfork.cassette.stream.decode import most, size_of
 from stepfork.core.model import Tagged
 
 
@@ -167,6 +167,8 @@ TEXT = {"text": "Hi", "wire": WIRE}
         ({**TEXT, "wire": {**WIRE, "json": "loose"}}, "wire.json", "spaced, ascii, html, slash expected"),
         ({**TEXT, "wire": {**WIRE, "arguments": "x"}}, "wire.arguments", "unknown style 'x'; one of compact"),
         ({**TEXT, "wire": {**WIRE, "frame": "wide"}}, "wire.frame", "one of 'tight', 'named'"),
+        ({**TEXT, "wire": {**WIRE, "bom": 1}}, "wire.bom", "flag expected"),
+        ({"wire": {**WIRE, "texts": {"text": 5}}}, "wire.texts.text", "text expected"),
         ({**TEXT, "wire": {**WIRE, "eol": "lfcr"}}, "wire.eol", "one of 'lf', 'crlf', 'cr' expected"),
         ({**TEXT, "wire": {**WIRE, "end": "x"}}, "wire.end", "no text"),
         ({**TEXT, "wire": {**WIRE, "tail": Tagged("set", [])}}, "wire.tail", "bytes in base64 expected"),

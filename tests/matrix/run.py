@@ -50,7 +50,7 @@ def main() -> int:
             if not passed:
                 failed = True
                 print(f"\n== {column.name}: {what} failed")
-                print("\n".join((column.folder / f"{what}.log").read_text("utf-8").splitlines()[-60:]))
+                print("\n".join((column.folder / f"{what}.log").read_text("utf-8").splitlines()[-25:]))
     print(f"{len(columns)} environments, {time.monotonic() - started:.0f} s: {'FAILED' if failed else 'ok'}")
     return int(failed)
 
@@ -61,7 +61,7 @@ def tests(column: Environment) -> bool:
     log = column.folder / "tests.log"
     log.unlink(missing_ok=True)
     command = [str(column.own), "-m", "pytest", "tests/adapters", "-q", "-p", "no:cacheprovider"]
-    return attempt(command, log, STEPFORK_TABLE=str(column.folder / "table"))
+    return attempt(command, log, MATRIX_TABLE=str(column.folder / "table"))
 
 
 def cross(column: Environment, columns: Sequence[Environment]) -> bool:

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from stepfork.cassette.stream_series import Names
-from stepfork.cassette.stream_shapes import Leaf, Pairs
-from stepfork.cassette.stream_spelling import HOLES, Style
+from stepfork.cassette.stream.series import Names
+from stepfork.cassette.stream.shapes import Leaf, Pairs
+from stepfork.cassette.stream.spelling import HOLES, Style
 
 _LEAST_GAIN: Final = 30  # fewer characters are not worth a name
 

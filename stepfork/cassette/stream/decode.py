@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from stepfork.cassette import json_style
-from stepfork.cassette.stream_events import FRAMES, GAP, close_stream, read_envelope, unescape, usual_head
-from stepfork.cassette.stream_leaves import SAID, field_of, leaves
-from stepfork.cassette.stream_spelling import ESCAPED_HOLES, HOLES, Misfit, Style, read_runs, shown
-from stepfork.cassette.stream_takes import TAKEN, Hole, Takes
+from stepfork.cassette.stream.events import FRAMES, GAP, close_stream, read_envelope, unescape, usual_head
+from stepfork.cassette.stream.leaves import SAID, field_of, leaves
+from stepfork.cassette.stream.spelling import ESCAPED_HOLES, HOLES, Misfit, Style, read_runs, shown
+from stepfork.cassette.stream.takes import TAKEN, Hole, Takes
 from stepfork.core.model import Plain, Tagged
 
 FREE: Final = 1 << 20

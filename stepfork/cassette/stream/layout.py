@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from stepfork.cassette import json_style
 from stepfork.cassette.scalars import has_surrogates
-from stepfork.cassette.stream_said import CALL_KINDS, REPEATS, TEXT_KINDS, Role, roles
-from stepfork.cassette.stream_series import Column, Series, in_order
-from stepfork.cassette.stream_shapes import Shape, verbatim
-from stepfork.cassette.stream_spelling import Style, read_text
+from stepfork.cassette.stream.said import CALL_KINDS, REPEATS, TEXT_KINDS, Role, roles
+from stepfork.cassette.stream.series import Column, Series, in_order
+from stepfork.cassette.stream.shapes import Shape, verbatim
+from stepfork.cassette.stream.spelling import Style, read_text
 from stepfork.core.model import Plain
 
 _DEEP: Final = 50

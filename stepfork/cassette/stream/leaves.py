@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from stepfork.cassette import json_style
-from stepfork.cassette.stream_said import CALL_KINDS, TEXT_KINDS
-from stepfork.cassette.stream_spelling import Misfit
+from stepfork.cassette.stream.said import CALL_KINDS, TEXT_KINDS
+from stepfork.cassette.stream.spelling import Misfit
 from stepfork.core.model import Plain
 
 SAID: Final = (*TEXT_KINDS, "tool_calls", "choices")

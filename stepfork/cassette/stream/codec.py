@@ -19,7 +19,7 @@ wire:
 
 `events` has a line for each kind of event, as it was on the wire but for the holes. ``$common`` is what a
 line before has defined or what is said above (``$text``, ``$tool_calls.0.id``), ``$next text`` the next piece
-of a text; the other ways to take a value are told in `stream_series`. A line that does not start with ``{``
+of a text; the other ways to take a value are told in `series`. A line that does not start with ``{``
 or ``[`` is the whole event (``: ping``), with ``\n`` for its line ends and a backslash before what else would
 mean something.
 
@@ -43,10 +43,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from stepfork.cassette import json_style
-from stepfork.cassette.stream_decode import decoded, size_of
-from stepfork.cassette.stream_encode import encoded
-from stepfork.cassette.stream_leaves import BESIDE, leaves
-from stepfork.cassette.stream_spelling import Misfit
+from stepfork.cassette.stream.decode import decoded, size_of
+from stepfork.cassette.stream.encode import encoded
+from stepfork.cassette.stream.leaves import BESIDE, leaves
+from stepfork.cassette.stream.spelling import Misfit
 from stepfork.core.model import Plain, Tagged
 
 __all__ = ["Misfit", "calls_of", "check", "decode", "encode", "text_of"]
@@ -117,7 +117,7 @@ def check(stream: dict[str, Plain]) -> None:
     >>> check({"text": "Hi", "wire": {"events": "[DONE]"}})
     Traceback (most recent call last):
     ...
-    stepfork.cassette.stream_spelling.Misfit: text: no event of the stream says it; remove it, or record again
+    stepfork.cassette.stream.spelling.Misfit: text: no event of the stream says it; remove it, or record again
     """
     decode(stream)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from stepfork.cassette.stream_series import PADDING
-from stepfork.cassette.stream_spelling import Misfit, Style, read_cuts, read_runs, read_text, shown
+from stepfork.cassette.stream.series import PADDING
+from stepfork.cassette.stream.spelling import Misfit, Style, read_cuts, read_runs, read_text, shown
 
 TAKEN: Final = ("next", "value", "word", "item", "json")
 """How values are taken one after the other; all but ``next`` from a series."""

@@ -1,8 +1,8 @@
 """An event stream -> what it said and its wire. Puts the parts together; knows no file and no fallback.
 
-The steps: cut the bytes into events (`stream_events`), group the events by shape (`stream_shapes`), find what
-they say (`stream_said`) and put it in its place (`stream_layout`), tell what else changes as series
-(`stream_series`), name what the templates repeat (`stream_macros`).
+The steps: cut the bytes into events (`events`), group the events by shape (`shapes`), find what
+they say (`said`) and put it in its place (`layout`), tell what else changes as series
+(`series`), name what the templates repeat (`macros`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from stepfork.cassette import json_style
 from stepfork.cassette.scalars import find_unsafe
-from stepfork.cassette.stream_events import (
+from stepfork.cassette.stream.events import (
     FRAMES,
     GAP,
     Envelope,
@@ -23,12 +23,12 @@ from stepfork.cassette.stream_events import (
     open_stream,
     usual_head,
 )
-from stepfork.cassette.stream_layout import Layout
-from stepfork.cassette.stream_leaves import SAID
-from stepfork.cassette.stream_macros import Node, Templates
-from stepfork.cassette.stream_series import Names, Series
-from stepfork.cassette.stream_shapes import Shape, group
-from stepfork.cassette.stream_spelling import Style, runs_text
+from stepfork.cassette.stream.layout import Layout
+from stepfork.cassette.stream.leaves import SAID
+from stepfork.cassette.stream.macros import Node, Templates
+from stepfork.cassette.stream.series import Names, Series
+from stepfork.cassette.stream.shapes import Shape, group
+from stepfork.cassette.stream.spelling import Style, runs_text
 from stepfork.core.model import Plain, Tagged
 
 

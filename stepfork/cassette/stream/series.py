@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from stepfork.cassette.stream_leaves import SAID
-from stepfork.cassette.stream_shapes import Path, Shape
-from stepfork.cassette.stream_spelling import Style, cuts_text, progression, runs_text
+from stepfork.cassette.stream.leaves import SAID
+from stepfork.cassette.stream.shapes import Path, Shape
+from stepfork.cassette.stream.spelling import Style, cuts_text, progression, runs_text
 from stepfork.core.model import Plain
 
 Column: TypeAlias = tuple[Shape, int]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from stepfork.cassette.stream_events import head_of
+from stepfork.cassette.stream.events import head_of
 
 Path: TypeAlias = tuple[str | int, ...]
 

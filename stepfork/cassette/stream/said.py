@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from stepfork.cassette.stream_shapes import Leaf, Pairs
+from stepfork.cassette.stream.shapes import Leaf, Pairs
 
 
 class Role(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from stepfork.cassette.scalars import find_unsafe
-from stepfork.cassette.stream_spelling import Misfit
+from stepfork.cassette.stream.spelling import Misfit
 
 GAP: Final = "\n\n"
 """What ends an event."""
@@ -162,9 +162,7 @@ def read_envelope(wire: dict[str, object]) -> Envelope:
     >>> read_envelope({"eol": "crlf", "end": ""})
     Envelope(bom=False, eol='crlf', end='', tail=b'')
     """
-    bom, eol, end = wire.get("bom", False), wire.get("eol", "lf"), wire.get("end", GAP)
-    if bom is not False and bom is not True:
-        raise Misfit("wire.bom", "true or false expected")
+    bom, eol, end = wire.get("bom") is True, wire.get("eol", "lf"), wire.get("end", GAP)
     if not isinstance(eol, str) or eol not in EOLS:
         raise Misfit("wire.eol", "one of 'lf', 'crlf', 'cr' expected")
     if not isinstance(end, str) or end not in ("", "\n", GAP):
