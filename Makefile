@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+, make and git:
 #   make demo   records a real model, replays, exports, shows red, applies the fix, shows green
 #   make test   runs every test
+#   make matrix runs the tests of the OpenAI adapter on many versions of the SDK and of Python
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,13 +9,21 @@ READY := $(VENV)/.ready
 LLMOCK := .venv-llmock
 LLMOCK_READY := $(LLMOCK)/.ready
 
-.PHONY: demo test lint types contracts check package clean
+.PHONY: demo test matrix matrix-docs lint types contracts check package clean
 
 demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
 test: $(READY) $(LLMOCK_READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+# The OpenAI adapter on the oldest and newest SDK of each major version, and on every Python that is found.
+matrix: $(READY)
+	$(BIN)/python tests/matrix/run.py
+
+# The same, and its table into docs/openai.md.
+matrix-docs: $(READY)
+	$(BIN)/python tests/matrix/run.py --docs
 
 lint: $(READY)
 	$(BIN)/ruff check .

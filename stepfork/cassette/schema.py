@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stepfork.cassette import fields, json_style
+from stepfork.cassette import fields, json_style, stream
 from stepfork.cassette.fields import Fault
 from stepfork.core.model import Incoming, Plain, Recorded
 
@@ -29,7 +29,7 @@ _LLM: Final = {
     "headers": "mapping",
     "error": "mapping",
 }
-_STREAM: Final = {"raw": "any", "broken": "mapping", "closed": "flag", "cancelled": "flag"}
+_STREAM_ENDS: Final = {"broken": "mapping", "closed": "flag", "cancelled": "flag"}
 _TARGET: Final = ("method", "path", "query", "content_type")
 _COMMON: Final = {
     "depth": "number",
@@ -142,11 +142,20 @@ def _check_answer(document: dict[str, Plain]) -> None:
     headers = document.get("headers", {})
     assert isinstance(headers, dict)
     fields.text_mapping("headers", headers)
-    stream = document.get("stream")
-    if isinstance(stream, dict):
-        fields.check(stream, _STREAM, required=("raw",), above="stream.")
-        if "broken" in stream:
-            fields.check_error("stream.broken", stream["broken"])
+    streamed = document.get("stream")
+    if isinstance(streamed, dict):
+        _check_stream(streamed)
+
+
+def _check_stream(streamed: dict[str, Plain]) -> None:
+    ends = {key: value for key, value in streamed.items() if key in _STREAM_ENDS}
+    fields.check(ends, _STREAM_ENDS, required=(), above="stream.")
+    if "broken" in ends:
+        fields.check_error("stream.broken", ends["broken"])
+    try:
+        stream.check(streamed)
+    except stream.Misfit as problem:
+        raise Fault(f"stream.{problem.field}", problem.problem) from None
 
 
 def _check_messages(field: str, messages: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.exceptions import decode_exception
 from stepfork.cassette.fields import Fault
+from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import TAGS, BadValue, decode
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
@@ -262,9 +263,13 @@ def public_call(recorded: Recorded, children: tuple[Call, ...] = ()) -> Call:
     else:
         for form in schema.RESPONSE_FIELDS:
             if form in outcome:
-                result = decode(outcome[form])
+                result = _text_of(outcome[form]) if form == "stream" else decode(outcome[form])
     error = _plain_error(outcome["error"]) if "error" in outcome else None
     return Call(call.kind, call.name, decode(call.args), result, error, children)
+
+
+def _text_of(streamed: Plain) -> str:
+    return text_of(streamed) if isinstance(streamed, dict) else ""
 
 
 def _plain_error(error: Any) -> dict[str, Any]:

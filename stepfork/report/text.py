@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from stepfork.cassette.frame import End, Header
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.stream import calls_of, text_of
 from stepfork.core.model import Plain, Recorded, Tagged, describe
 from stepfork.core.wording import spell
 from stepfork.report.calls import Numbered, Secret, counted, error_text
 
 _WIDTH: Final = 100  # characters of a call's question or answer at a glance
-_EVENT: Final = re.compile(r"^data: (\{.*)$", re.MULTILINE)
 
 
 def overview(
@@ -148,17 +146,11 @@ def _response(outcome: dict[str, Plain]) -> str:
 
 
 def _stream(stream: Any) -> str:
-    """The text that a recorded event stream of chat chunks says; the raw stream where it says none."""
-    raw = stream.get("raw")
-    if not isinstance(raw, str):
-        return spell(stream.get("text", raw))
-    said = []
-    for event in _EVENT.findall(raw):
-        try:
-            said.append(json.loads(event)["choices"][0]["delta"].get("content") or "")
-        except (ValueError, LookupError, TypeError, AttributeError):
-            continue
-    return spell("".join(said) or raw)
+    """What a recorded event stream says: its text, the calls it asks for."""
+    text = text_of(stream)
+    said = [spell(text)] if text else []
+    said += [f"{name}({arguments})" for name, arguments in calls_of(stream)]
+    return ", ".join(said) or spell(stream.get("raw", ""))
 
 
 def _cut(text: str, width: int = _WIDTH) -> str:

@@ -79,15 +79,17 @@ def methods(client: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _of(owner: Any, path: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    for name in dir(type(owner)):
-        attribute = inspect.getattr_static(type(owner), name)
+    for name in dir(owner):
         if name.startswith(("_", "with_raw_", "with_streaming_")):
             continue
-        if isinstance(attribute, cached_property | property):
+        attribute = inspect.getattr_static(owner, name)
+        if isinstance(attribute, RESOURCES):  # old SDKs keep them as they are
+            yield from _of(attribute, f"{path}.{name}")
+        elif isinstance(attribute, cached_property | property):
             value = getattr(owner, name)
             if isinstance(value, RESOURCES):
                 yield from _of(value, f"{path}.{name}")
-        elif callable(attribute):
+        elif callable(attribute) and name in dir(type(owner)):
             yield f"{path}.{name}", getattr(owner, name)
 
 

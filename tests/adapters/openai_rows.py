@@ -108,6 +108,14 @@ class Go:
             await self.wait(client.close())
 
 
+def forget_module_client() -> None:
+    """The module-level client lives in the module, and so does all it was made of."""
+    if openai.http_client is not None:
+        openai.http_client.close()
+    openai.api_key = openai.base_url = openai.http_client = None
+    openai._reset_client()
+
+
 def http_library(client: Any) -> Any:
     """The library that a client sends with: ``httpx`` or ``httpx2``."""
     return library(client._client.build_request("GET", NOWHERE))
@@ -152,7 +160,6 @@ class Row:
 
     `since` is the first version of the SDK that has it, `needs` a module it needs beside the SDK; `kinds`
     are the sorts of client it means something for. `refused` rows must raise `UnsupportedCallError`.
-    `own` says that the calls differ between versions of the SDK, so that no cassette fits them all.
     """
 
     group: str
@@ -162,7 +169,6 @@ class Row:
     needs: str = ""
     kinds: tuple[Kind, ...] = ("sync", "async")
     refused: bool = False
-    own: str = ""
 
     @property
     def title(self) -> str:

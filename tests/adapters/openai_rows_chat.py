@@ -113,6 +113,15 @@ async def closed_early(go: Go) -> Any:
 
 
 @row("chat")
+async def left_half_read(go: Go) -> Any:
+    """a stream left half read"""
+    stream = await _stream(go)
+    first = seen(await go.next(stream))
+    after = seen(await go.wait(go.client.chat.completions.create(model="m", messages=M)))
+    return first, after, type(stream).__name__
+
+
+@row("chat")
 async def left_by_break(go: Go) -> Any:
     """a stream left by an exception inside its `with`"""
     got = []

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 import openai
-from adapters.openai_rows import Go, M, http_library, row, seen
+from adapters.openai_rows import Go, M, forget_module_client, http_library, row, seen
 from pydantic import BaseModel
 
 
@@ -23,7 +23,7 @@ def _azure(go: Go, **more: Any) -> Any:
 async def azure(go: Go) -> Any:
     """AzureOpenAI with a key"""
     client = _azure(go)
-    return await ask(go, client), await ask(go, client, model="dep/other")
+    return await ask(go, client), await ask(go, client, model="other")
 
 
 @row("clients")
@@ -125,9 +125,7 @@ async def module_level(go: Go) -> Any:
         stream = openai.chat.completions.create(model="m", messages=M, stream=True)
         return answer, [seen(chunk) for chunk in stream]
     finally:
-        openai._load_client().close()
-        openai.api_key = openai.base_url = None
-        openai._reset_client()
+        forget_module_client()
 
 
 @row("clients")

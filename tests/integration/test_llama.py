@@ -15,6 +15,20 @@ from support.servers import llama
 import stepfork
 
 M = [{"role": "user", "content": "Say one short sentence about tea."}]
+MODEL = "smollm2-135m"
+WEATHER: Any = [{"role": "user", "content": "What is the weather in Oslo? Use the function."}]
+WEATHER_TOOL: Any = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
 SCHEMA = {
     "type": "object",
     "properties": {"severity": {"type": "string", "enum": ["P0", "P1"]}},
@@ -29,7 +43,7 @@ def model() -> Iterator[str]:
 
 
 def plain(client: openai.OpenAI) -> Any:
-    answer = client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=12)
+    answer = client.chat.completions.create(model=MODEL, messages=M, max_tokens=12)
     assert answer.usage is not None
     assert answer.usage.total_tokens > 0
     return answer.model_dump()
@@ -40,7 +54,7 @@ def stream(client: openai.OpenAI) -> Any:
     chunks = [
         chunk.model_dump()
         for chunk in client.chat.completions.create(
-            model="smollm2-135m", messages=M, max_tokens=12, stream=True, stream_options=options
+            model=MODEL, messages=M, max_tokens=12, stream=True, stream_options=options
         )
     ]
     assert len(chunks) > 3
@@ -49,14 +63,14 @@ def stream(client: openai.OpenAI) -> Any:
 
 
 def two_choices(client: openai.OpenAI) -> Any:
-    answer = client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=6, n=2)
+    answer = client.chat.completions.create(model=MODEL, messages=M, max_tokens=6, n=2)
     assert len(answer.choices) == 2
     return answer.model_dump()
 
 
 def schema(client: openai.OpenAI) -> Any:
     answer = client.chat.completions.create(
-        model="smollm2-135m",
+        model=MODEL,
         messages=M,
         max_tokens=30,
         response_format={"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}},
@@ -65,9 +79,87 @@ def schema(client: openai.OpenAI) -> Any:
     return answer.model_dump()
 
 
+def tools(client: openai.OpenAI) -> Any:
+    answer = client.chat.completions.create(
+        model=MODEL, messages=WEATHER, tools=[WEATHER_TOOL], tool_choice="required", max_tokens=60
+    )
+    (call, *_) = answer.choices[0].message.tool_calls or ()
+    assert call.type == "function"
+    assert call.function.name == "weather"
+    assert isinstance(json.loads(call.function.arguments), dict)
+    return answer.model_dump()
+
+
+def streamed_tools(client: openai.OpenAI) -> Any:
+    chunks = client.chat.completions.create(
+        model=MODEL,
+        messages=WEATHER,
+        tools=[WEATHER_TOOL],
+        tool_choice="required",
+        max_tokens=60,
+        stream=True,
+    )
+    dumped = [chunk.model_dump() for chunk in chunks]
+    deltas = [
+        delta
+        for chunk in dumped
+        for choice in chunk["choices"]
+        for delta in choice["delta"]["tool_calls"] or ()
+    ]
+    assert deltas[0]["function"]["name"] == "weather"
+    said = "".join(delta["function"]["arguments"] or "" for delta in deltas)
+    assert isinstance(json.loads(said), dict)
+    assert len(deltas) > 2
+    return dumped
+
+
+def logprobs(client: openai.OpenAI) -> Any:
+    answer = client.chat.completions.create(
+        model=MODEL, messages=M, max_tokens=4, logprobs=True, top_logprobs=2
+    )
+    assert answer.choices[0].logprobs is not None
+    assert answer.choices[0].logprobs.content
+    return answer.model_dump()
+
+
+def embeddings(client: openai.OpenAI) -> Any:
+    as_usual = client.embeddings.create(model=MODEL, input=["tea", "coffee"])
+    as_floats = client.embeddings.create(model=MODEL, input="tea", encoding_format="float")
+    assert len(as_usual.data) == 2
+    assert len(as_usual.data[0].embedding) == len(as_floats.data[0].embedding) > 100
+    return as_usual.model_dump(), as_floats.model_dump()
+
+
+def responses(client: openai.OpenAI) -> Any:
+    answer = client.responses.create(model=MODEL, input="Say one short sentence.", max_output_tokens=12)
+    assert answer.output_text
+    assert answer.status in ("completed", "incomplete")
+    return answer.model_dump()
+
+
+def streamed_responses(client: openai.OpenAI) -> Any:
+    tool: Any = {**WEATHER_TOOL["function"], "type": "function", "strict": False}
+    asked: Any = {"model": MODEL, "max_output_tokens": 60, "stream": True}
+    text = [event.model_dump() for event in client.responses.create(input="Say one sentence.", **asked)]
+    calls = client.responses.create(
+        input="What is the weather in Oslo? Use the function.", tools=[tool], tool_choice="required", **asked
+    )
+    called = [event.model_dump() for event in calls]
+    kinds = {event["type"] for event in text + called}
+    assert {"response.created", "response.output_text.delta", "response.completed"} <= kinds
+    assert "response.function_call_arguments.delta" in kinds
+    return text, called
+
+
+def left_early(client: openai.OpenAI) -> Any:
+    asked: Any = {"model": MODEL, "messages": M, "max_tokens": 200, "stream": True}
+    with client.chat.completions.create(**asked) as chunks:
+        return [next(chunks).model_dump() for _ in range(3)]
+
+
 def bad_request(client: openai.OpenAI) -> Any:
     with pytest.raises(openai.APIStatusError) as caught:
-        client.post("/chat/completions", cast_to=object, body={"model": "smollm2-135m"})
+        client.post("/chat/completions", cast_to=object, body={"model": MODEL})
     return type(caught.value), caught.value.status_code, caught.value.body
 
 
@@ -77,7 +169,24 @@ def not_found(client: openai.OpenAI) -> Any:
     return caught.value.status_code, caught.value.body
 
 
-@pytest.mark.parametrize("agent", [plain, stream, two_choices, schema, bad_request, not_found])
+AGENTS = [
+    plain,
+    stream,
+    two_choices,
+    schema,
+    tools,
+    streamed_tools,
+    logprobs,
+    embeddings,
+    responses,
+    streamed_responses,
+    left_early,
+    bad_request,
+    not_found,
+]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
 def test_recorded_live_and_replayed_without_the_server(
     model: str, tmp_path: Path, agent: Callable[[openai.OpenAI], Any]
 ) -> None:
@@ -86,7 +195,7 @@ def test_recorded_live_and_replayed_without_the_server(
         recorded = agent(client)
     with stepfork.replay(path) as run, openai.OpenAI(base_url="http://127.0.0.1:9/v1") as client:
         assert agent(client) == recorded
-    assert (run.counts.substituted, run.counts.live) == (1, 0)
+    assert (run.counts.substituted, run.counts.live) == (run.counts.recorded, 0)
 
 
 def test_async_recorded_live_and_replayed(model: str, tmp_path: Path) -> None:
@@ -94,10 +203,8 @@ def test_async_recorded_live_and_replayed(model: str, tmp_path: Path) -> None:
 
     async def agent(url: str) -> Any:
         async with openai.AsyncOpenAI(base_url=url) as client:
-            answer = await client.chat.completions.create(model="smollm2-135m", messages=M, max_tokens=8)
-            chunks = await client.chat.completions.create(
-                model="smollm2-135m", messages=M, max_tokens=8, stream=True
-            )
+            answer = await client.chat.completions.create(model=MODEL, messages=M, max_tokens=8)
+            chunks = await client.chat.completions.create(model=MODEL, messages=M, max_tokens=8, stream=True)
             return answer.model_dump(), [chunk.model_dump() async for chunk in chunks]
 
     with pytest.MonkeyPatch.context() as environment:
@@ -116,8 +223,6 @@ def test_sampling_really_happens_live(model: str, tmp_path: Path) -> None:
             stepfork.record(tmp_path / f"{number}.yaml"),
             openai.OpenAI(base_url=model, api_key="none") as client,
         ):
-            answer = client.chat.completions.create(
-                model="smollm2-135m", messages=M, max_tokens=24, seed=number
-            )
+            answer = client.chat.completions.create(model=MODEL, messages=M, max_tokens=24, seed=number)
             answers.add(answer.choices[0].message.content)
     assert len(answers) > 1

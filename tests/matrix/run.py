@@ -61,6 +61,7 @@ def tests(column: Environment) -> bool:
     log = column.folder / "tests.log"
     log.unlink(missing_ok=True)
     command = [str(column.own), "-m", "pytest", "tests/adapters", "-q", "-p", "no:cacheprovider"]
+    command += ["--ignore", "tests/adapters/test_openai_docs.py"]  # that is about what comes out of this
     return attempt(command, log, MATRIX_TABLE=str(column.folder / "table"))
 
 

@@ -1,27 +1,24 @@
 """What an OpenAI server answers, endpoint by endpoint, always the same. Knows no SDK.
 
 `answer` is given to a `ScriptedServer`. The model named in a chat request asks for a fault: ``status-429``,
-``busy-twice``, ``breaks``, ``says-error`` and so on, see `_FAULTS`.
+``busy-2``, ``breaks`` and so on, see `openai_chat_answers`.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import re
 import struct
-import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from support.chat_server import DONE, EVENTS, completion, event, json_answer
-from support.scripted_server import BREAK, NO_ANSWER, Answer, Asked
+from support.chat_server import DONE, EVENTS, event, json_answer
+from support.openai_chat_answers import USAGE, chat
+from support.openai_responses_answers import output_of, response_of, responses
+from support.scripted_server import Answer, Asked
 
-NEVER = threading.Event()
 SOUND = b"\xff\xfb\x90\x00" + bytes(range(256)) + b"\n\n\r\n\r\n"
-USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-LIMITS = {"x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-tokens": "6m0s"}
 
 
 class OpenAIAnswers:
@@ -45,231 +42,6 @@ def _body(asked: Asked) -> Any:
         return asked.json
     except ValueError:
         return len(asked.content)
-
-
-# -- chat -------------------------------------------------------------------------------------------
-
-
-def _chat(asked: Asked, times: int) -> Answer:
-    body = asked.json
-    fault = _FAULTS.get(body["model"].partition("-")[0])
-    if fault is not None:
-        return fault(body, times)
-    if body.get("stream"):
-        return 200, EVENTS, _chat_events(body)
-    return json_answer(completion("", choices=_choices(body)), **LIMITS)
-
-
-def _choices(body: dict[str, Any]) -> list[dict[str, Any]]:
-    said = body["messages"][-1]["content"]
-    message: dict[str, Any] = {"role": "assistant", "content": f"Du sagtest «{said}».", "refusal": None}
-    finish = "stop"
-    if "tools" in body:
-        calls = [_tool_call(at, q) for at, q in enumerate(("rust", "gö"))]
-        message |= {"content": None, "tool_calls": calls}
-        finish = "tool_calls"
-    elif "response_format" in body:
-        message["content"] = '{"severity": "P0", "pages": [1, 2]}'
-    logprobs = {"content": [{"token": "Du", "logprob": -0.25, "bytes": [68, 117], "top_logprobs": []}]}
-    return [
-        {"index": at, "finish_reason": finish, "message": message}
-        | ({"logprobs": logprobs} if body.get("logprobs") else {})
-        for at in range(body.get("n") or 1)
-    ]
-
-
-def _tool_call(at: int, q: str) -> dict[str, Any]:
-    arguments = json.dumps({"q": q}, ensure_ascii=False)
-    return {"id": f"call_{at}", "type": "function", "function": {"name": "search", "arguments": arguments}}
-
-
-def _chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    head = {"id": "chatcmpl-2", "object": "chat.completion.chunk", "created": 1790000000, "model": "m"}
-    return event({**head, "choices": [choice], **more})
-
-
-def _chat_events(body: dict[str, Any]) -> list[bytes]:
-    events = [_chunk({"role": "assistant", "content": ""})]
-    if "tools" in body:
-        for at, q in enumerate(("rust", "gö")):
-            call = _tool_call(at, q)
-            function = {"name": "search", "arguments": ""}
-            events.append(_chunk({"tool_calls": [{"index": at, **call, "function": function}]}))
-            for piece in ('{"q": ', f'"{q}"}}'):
-                events.append(_chunk({"tool_calls": [{"index": at, "function": {"arguments": piece}}]}))
-        events.append(_chunk({}, "tool_calls"))
-    else:
-        text = '{"severity": "P0", "pages": [1, 2]}' if "response_format" in body else "Ein schöner «Tag»\n"
-        events += [_chunk({"content": text[at : at + 6]}) for at in range(0, len(text), 6)]
-        events.append(_chunk({}, "stop"))
-    if body.get("stream_options", {}).get("include_usage"):
-        head = {"id": "chatcmpl-2", "object": "chat.completion.chunk", "created": 1790000000, "model": "m"}
-        events.append(event({**head, "choices": [], "usage": USAGE}))
-    return [*events, DONE]
-
-
-def _fails(body: dict[str, Any], times: int) -> Answer:
-    """``status-422``."""
-    status = int(body["model"].rpartition("-")[2])
-    error = {"error": {"message": f"no: {status}", "type": "some_error", "param": None, "code": "c"}}
-    return json_answer(error, status, **{"x-request-id": f"req_{status}", "retry-after": "30"} | LIMITS)
-
-
-def _busy(body: dict[str, Any], times: int) -> Answer:
-    """``busy-N``: N times 429, then an answer; ``busy-2-lost``: the second time without any answer."""
-    how = body["model"].split("-")
-    if times > int(how[1]):
-        return (
-            json_answer(completion("at last"))
-            if not body.get("stream")
-            else (200, EVENTS, _chat_events(body))
-        )
-    if how[2:] == ["lost"] and times == 2:
-        return NO_ANSWER
-    return json_answer({"error": {"message": "busy"}}, 429, **{"retry-after-ms": "1"})
-
-
-def _tail(*last: Any) -> Callable[[dict[str, Any], int], Answer]:
-    """Two chunks, then what is said here."""
-
-    def make(body: dict[str, Any], times: int) -> Answer:
-        return 200, EVENTS, [_chunk({"content": "one "}), _chunk({"content": "two"}), *last]
-
-    return make
-
-
-def _text(status: int, kind: str, content: bytes) -> Callable[[dict[str, Any], int], Answer]:
-    return lambda body, times: (status, {"content-type": kind}, content)
-
-
-def _odd(body: dict[str, Any], times: int) -> Answer:
-    """A completion of another time: no usage, an unknown field, an unknown reason to finish."""
-    answer = completion("x", x={"new": [1]})
-    del answer["usage"]
-    answer["choices"][0]["finish_reason"] = "foo"
-    return json_answer(answer)
-
-
-_ERROR = {"error": {"message": "overloaded", "type": "server_error", "code": "busy"}}
-_FAULTS: dict[str, Callable[[dict[str, Any], int], Answer]] = {
-    "status": _fails,
-    "busy": _busy,
-    "breaks": _tail(BREAK),
-    "cuts": _tail(b'data: {"id": "chatcmpl', BREAK),
-    "ends": _tail(),
-    "says": _tail(event(_ERROR)),
-    "waits": _tail(NEVER),
-    "nonsense": _tail(b"data: {no json}\n\n", DONE),
-    "silent": lambda body, times: (200, EVENTS, [NEVER]),
-    "lost": lambda body, times: NO_ANSWER,
-    "html": _text(502, "text/html; charset=utf-8", b"<h1>Bad gateway</h1>"),
-    "latin": _text(500, "text/plain; charset=latin-1", "schön".encode("latin-1")),
-    "empty": _text(500, "application/json", b""),
-    "torn": _text(200, "application/json", b'{"id": "chatcmpl-1", "cho'),
-    "plain": _text(200, "text/plain", b"just text"),
-    "odd": _odd,
-    "long": lambda body, times: json_answer(
-        completion("", choices=[{**_choices(body)[0], "finish_reason": "length"}])
-    ),
-}
-
-
-# -- responses --------------------------------------------------------------------------------------
-
-
-def _response(body: dict[str, Any], output: list[Any], status: str = "completed") -> dict[str, Any]:
-    return {
-        "id": "resp_1",
-        "object": "response",
-        "created_at": 1790000000.0,
-        "status": status,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "model": body.get("model", "m"),
-        "output": output,
-        "parallel_tool_calls": True,
-        "previous_response_id": body.get("previous_response_id"),
-        "temperature": 1.0,
-        "tool_choice": "auto",
-        "tools": body.get("tools", []),
-        "top_p": 1.0,
-        "usage": {
-            "input_tokens": 5,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": 7,
-            "output_tokens_details": {"reasoning_tokens": 2},
-            "total_tokens": 12,
-        },
-    }
-
-
-def _output(body: dict[str, Any]) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    if "reasoning" in body:
-        summary = [{"type": "summary_text", "text": "Ich denke nach."}]
-        items.append({"id": "rs_1", "type": "reasoning", "summary": summary})
-    if "tools" in body:
-        call = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "status": "completed"}
-        return [*items, {**call, "name": "search", "arguments": '{"q": "gö"}'}]
-    text = '{"severity": "P0", "pages": [1, 2]}' if "text" in body else "Guten Tag, schöne Welt."
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
-    return [*items, {**message, "content": [part]}]
-
-
-def _responses(asked: Asked, times: int) -> Answer:
-    body = asked.json
-    if not body.get("stream"):
-        return json_answer(_response(body, _output(body)))
-    return 200, EVENTS, [event(value, value["type"]) for value in _response_events(body)]
-
-
-def _response_events(body: dict[str, Any]) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = []
-
-    def say(kind: str, **more: Any) -> None:
-        events.append({"type": kind, "sequence_number": len(events), **more})
-
-    say("response.created", response=_response(body, [], "in_progress") | {"usage": None})
-    for at, item in enumerate(_output(body)):
-        here = {"output_index": at, "item_id": item["id"]}
-        empty = {**item, **{key: [] for key in ("content", "summary") if key in item}}
-        say("response.output_item.added", output_index=at, item=empty | _unless("arguments", item))
-        if item["type"] == "reasoning":
-            part = item["summary"][0]
-            here_too = {**here, "summary_index": 0}
-            say("response.reasoning_summary_part.added", part={**part, "text": ""}, **here_too)
-            for piece in ("Ich denke ", "nach."):
-                say("response.reasoning_summary_text.delta", delta=piece, **here_too)
-            say("response.reasoning_summary_text.done", text=part["text"], **here_too)
-            say("response.reasoning_summary_part.done", part=part, **here_too)
-        elif item["type"] == "function_call":
-            for piece in ('{"q": ', '"gö"}'):
-                say("response.function_call_arguments.delta", delta=piece, **here)
-            done = {"arguments": item["arguments"], "name": item["name"]}
-            say("response.function_call_arguments.done", **done, **here)
-        else:
-            part = item["content"][0]
-            here_too = {**here, "content_index": 0}
-            say("response.content_part.added", part={**part, "text": ""}, **here_too)
-            for start in range(0, len(part["text"]), 7):
-                delta = part["text"][start : start + 7]
-                say("response.output_text.delta", delta=delta, logprobs=[], **here_too)
-            say("response.output_text.done", text=part["text"], logprobs=[], **here_too)
-            say("response.content_part.done", part=part, **here_too)
-        say("response.output_item.done", output_index=at, item=item)
-    say("response.completed", response=_response(body, _output(body)))
-    return events
-
-
-def _unless(key: str, item: dict[str, Any]) -> dict[str, Any]:
-    return {key: ""} if key in item else {}
-
-
-# -- everything else --------------------------------------------------------------------------------
 
 
 def _embeddings(asked: Asked, times: int) -> Answer:
@@ -364,9 +136,9 @@ _IMAGE = {"created": 1, "data": [{"b64_json": "aGVsbG8=", "revised_prompt": "a c
 _MODELS = [_model("m"), _model("ft:m:org::1")]
 
 _ENDPOINTS: dict[str, Callable[[Asked, int], Answer]] = {
-    "POST /chat/completions": _chat,
-    "POST /responses": _responses,
-    "GET /responses/resp_1": lambda asked, times: json_answer(_response({}, _output({}))),
+    "POST /chat/completions": chat,
+    "POST /responses": responses,
+    "GET /responses/resp_1": lambda asked, times: json_answer(response_of({}, output_of({}))),
     "GET /responses/resp_1/input_items": _pages(lambda name: {"id": name, "type": "item_reference"}),
     "DELETE /responses/resp_1": lambda asked, times: (204, {}, b""),
     "POST /conversations": lambda asked, times: json_answer(_conversation()),

@@ -2,68 +2,78 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LLMOCK = ROOT / ".venv-llmock" / "bin" / "llmock"
+LLAMA = Path(__file__).with_name("llama_server.py")
 
 
-def llama() -> AbstractContextManager[str]:
-    """SmolLM2-135M on llama.cpp, as the example starts it; gives the base URL."""
-    place = ROOT / "examples" / "incident_triage" / "model_server.py"
-    spec = importlib.util.spec_from_file_location("example_model_server", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    running: AbstractContextManager[str] = module.running_model()
-    return running
+@contextmanager
+def llama() -> Iterator[str]:
+    """SmolLM2-135M on llama.cpp: chat, tools, embeddings, Responses; gives the base URL."""
+    port = _free_port()
+    with _running([sys.executable, str(LLAMA), str(port)], f"http://127.0.0.1:{port}/health", loading=503):
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 @contextmanager
 def llmock(*options: str) -> Iterator[str]:
     """llmock in its own environment (`make test` makes it); gives the base URL."""
     assert LLMOCK.exists(), "llmock is not installed: run the tests with 'make test'"
+    port = _free_port()
+    command = [str(LLMOCK), "serve", "--port", str(port), "--log-level", "warning", *options]
+    with _running(command, f"http://127.0.0.1:{port}/v1/models"):
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(LLMOCK), "serve", "--port", str(port), "--log-level", "warning", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        _wait(process, port)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def _running(command: list[str], url: str, loading: int = 0) -> Iterator[None]:
+    """Runs a server; begins once it answers, if only with the fault it was told to (but not `loading`)."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+            if not _answers(process, url, loading):
+                log.seek(0)
+                told = log.read().decode("utf-8", "replace")[-2000:]
+                raise AssertionError(f"{command[-1]}: the server ended or was not ready in time:\n{told}")
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def _answers(process: subprocess.Popen[bytes], url: str, loading: int) -> bool:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            assert process.stdout is not None
-            raise AssertionError(f"llmock ended with {process.returncode}: {process.stdout.read().decode()}")
+    while time.monotonic() < deadline and process.poll() is None:
         try:
-            with direct.open(f"http://127.0.0.1:{port}/v1/models", timeout=2):
-                return
-        except urllib.error.HTTPError:
-            return  # it answers, if only with the fault it was told to
+            with direct.open(url, timeout=2):
+                return True
+        except urllib.error.HTTPError as error:
+            if error.code != loading:
+                return True
         except OSError:
-            time.sleep(0.1)
-    raise AssertionError("llmock was not ready after 60 seconds")
+            pass
+        time.sleep(0.1)
+    return False

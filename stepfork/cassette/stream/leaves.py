@@ -18,7 +18,7 @@ from stepfork.core.model import Plain
 SAID: Final = (*TEXT_KINDS, "tool_calls", "choices")
 """The fields of a stream that say something."""
 
-BESIDE: Final = ("wire", "broken", "closed")
+BESIDE: Final = ("wire", "broken", "closed", "cancelled")
 """The fields of a stream that are told by others."""
 
 _NUMBER: Final = re.compile(r"\.([0-9]+)")

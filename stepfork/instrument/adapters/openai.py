@@ -129,17 +129,16 @@ def _init(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> N
         # raised for a missing key before anything else was set up, so a second try is safe; what the
         # placeholder does not mend (a missing endpoint) raises again
         wrapped(*args, **{**kwargs, "api_key": PLACEHOLDER})
-        if openai.api_key == PLACEHOLDER:  # the client is the module's own: it keeps its key there
-            _forget_module_client_later()
+    if isinstance(client, openai._ModuleClient):
+        _forget_later(openai)
 
 
-def _forget_module_client_later() -> None:
+def _forget_later(openai: Any) -> None:
     """What comes after the session finds the module as it was: without a key and without a client."""
 
     def forget(_: Run) -> None:
         end()
-        openai = sdk()
-        if openai.api_key == PLACEHOLDER:
+        if openai.api_key in ("", PLACEHOLDER):  # where the module's own client keeps its key
             openai.api_key = None
             openai._reset_client()
 
