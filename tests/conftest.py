@@ -27,7 +27,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     yield
     stepfork.unpatch()
-    workspace.configure(root=Path.cwd(), base={}, options={})
+    workspace.configure(root=None, base={}, options={})
     assert active.idle(), "a test left a session open"
 
 

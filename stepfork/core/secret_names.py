@@ -14,12 +14,14 @@ def _words(text: str) -> frozenset[str]:
 _NAMES: Final = _words(
     "api_key api_keys authorization proxy_authorization cookie cookies set_cookie password passwd passphrase "
     "secret client_secret secret_key secret_access_key private_key token access_token refresh_token id_token "
-    "session_token auth_token api_token bearer_token amz_security_token amz_signature goog_signature"
+    "session_token auth_token api_token bearer_token subscription_key "
+    "amz_security_token amz_signature goog_signature"
 )
 _BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
 _TAILS: Final = _words(
     "api_key apikey secret_key access_key private_key client_secret api_secret app_secret consumer_secret "
-    "shared_secret signing_secret webhook_secret jwt_secret token_secret access_token refresh_token id_token "
+    "subscription_key shared_secret signing_secret webhook_secret jwt_secret token_secret access_token "
+    "refresh_token id_token "
     "session_token auth_token api_token bearer_token password passwd passphrase"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""

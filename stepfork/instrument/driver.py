@@ -119,7 +119,7 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
                 raise asyncio.CancelledError
             return answer(step)
         except BadValue as problem:
-            raise _unreadable(problem) from None
+            raise unreadable(problem) from None
     with step:
         try:
             value = live()
@@ -144,7 +144,7 @@ async def acall(
                 await asyncio.Event().wait()  # whoever cancelled the call when it was recorded does so again
             return await answer(step)
         except BadValue as problem:
-            raise _unreadable(problem) from None
+            raise unreadable(problem) from None
     with step:
         try:
             value = await live()
@@ -155,7 +155,7 @@ async def acall(
         return value
 
 
-def _unreadable(problem: BadValue) -> StepforkError:
+def unreadable(problem: BadValue) -> StepforkError:
     """A recorded answer that cannot be rebuilt is a fault of the cassette, and stays one to the end."""
     run = session()
     fault = CassetteError(str(problem), file=None if run is None else run.path)

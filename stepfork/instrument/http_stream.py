@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from stepfork.cassette.exceptions import decode_exception, encode_exception
-from stepfork.cassette.values import Unsupported
+from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Plain
+from stepfork.instrument import driver
 
 EVENTS: Final = "text/event-stream"
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -148,7 +149,11 @@ def replayed(
 
     def finish() -> None:
         if "broken" in end:
-            raise _decoded(end["broken"], module)
+            try:
+                error = _decoded(end["broken"], module)
+            except BadValue as problem:
+                raise driver.unreadable(problem) from None
+            raise error
         if end.get("closed") or end.get("cancelled"):
             raise read_further()
 
@@ -184,7 +189,10 @@ def _encoded(error: BaseException, module: Any) -> dict[str, Plain]:
 
 def _decoded(form: dict[str, Any], module: Any) -> BaseException:
     if ":" in form["class"]:
-        return decode_exception(form)
+        found = decode_exception(form)
+        if not isinstance(found, Exception):
+            raise BadValue(f"{form['class']!r} breaks no stream")
+        return found
     kind = getattr(module, form["class"], None)
     known = isinstance(kind, type) and issubclass(kind, module.RequestError)
     error: BaseException = (kind if known else module.ReadError)(*map(str, form.get("args", [])))  # type: ignore[misc]

@@ -58,7 +58,7 @@ def differs(
         wording.headline(index, recorded, incoming, mismatch),
         f"  cassette: {shown(where.path)}, call {index} of {where.total}",
     ]
-    if incoming.name.rpartition(":")[2] == recorded.name:
+    if ":" in incoming.name and incoming.name.rpartition(":")[2] == recorded.name:
         lines.append(
             f"  two tools are called {recorded.name!r} now; the recording does not say which one it was"
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stepfork.cassette import emitter, frame, reader, schema
+from stepfork.cassette import emitter, frame, reader, schema, stream
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.store import call_tree
+from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
@@ -149,7 +150,21 @@ class Recorder:
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
         redacted = self._redactor.redact(outcome, keys=kind == "tool")
         assert isinstance(redacted, dict)
+        held = redacted.get("stream")
+        if kind == "llm" and isinstance(held, dict) and _may_hide_pieces(held):
+            clean = mended(stream.decode(held), self._redactor.redact_text)
+            if clean is not None:
+                ends: dict[str, Plain] = {
+                    key: held[key] for key in ("broken", "closed", "cancelled") if key in held
+                }
+                return {**redacted, "stream": {**stream.encode(clean), **ends}}
         return redacted
+
+
+def _may_hide_pieces(held: dict[str, Plain]) -> bool:
+    """Whether a stream has texts in pieces that do not stand joined in its document."""
+    wire = held.get("wire")
+    return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
 
 
 def end_of(

@@ -161,7 +161,7 @@ class Run:
         return self._recorder is not None or self._replayer is not None or self._latched is not None
 
     @property
-    def fault(self) -> Exception | None:
+    def fault(self) -> StepforkError | None:
         """The first fault of this session, which every later call and its end raise again."""
         return self._latched if isinstance(self._latched, StepforkError) else None
 
@@ -366,17 +366,17 @@ class Run:
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
         ended_by = None if ending != "run" or _is_clean_exit(error) else error
-        failed = ended_by is not None or bool(recorder.refused)
+        faults_found = [*recorder.refused, *([self.fault] if self.fault is not None else [])]
+        failed = ended_by is not None or bool(faults_found)
         has_output = self._output is not _NO_OUTPUT
-        if ended_by is None and recorder.refused:
-            ended_by = recorder.refused[0]
+        if ended_by is None and faults_found:
+            ended_by = faults_found[0]
         end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(end)
-        if recorder.refused:
-            first = recorder.refused[0]
-            self._latched = first
+        if faults_found and not (error is not None and _contains(error, faults_found[0])):
+            first = self._latched = faults_found[0]
             if error is None:
                 raise first
             error.add_note(f"the recording failed: {first}")

@@ -28,7 +28,7 @@ class Workspace:
     def configure(
         self,
         *,
-        root: Path,
+        root: Path | None,
         base: Mapping[str, Any],
         options: Mapping[str, Any],
         every_call_has_a_session: bool = False,

@@ -73,7 +73,7 @@ BROKEN = {
     "alias bomb": (HEAD + BOMB + END, "anchor|alias"),
     "orphan child": (HEAD + b"---\ndepth: 1\ntool: t\nresult: 1\n" + END, "depth"),
     "wrong style": (HEAD + b"---\nllm: responses\nresponse: 1\njson: fancy\n" + END, "style"),
-    "wrong stream": (HEAD + b"---\nllm: responses\nstream: {rwa: x}\n" + END, "stream.raw"),
+    "wrong stream": (HEAD + b"---\nllm: responses\nstream: {rwa: x}\n" + END, "stream.wire"),
     "wrong end": (HEAD + b"---\nend: maybe\n", "completed"),
 }
 

@@ -100,6 +100,31 @@ def test_a_mismatch_is_no_skip_and_no_expected_failure(
     result.stdout.fnmatch_lines(['*expected "a", got "DRIFT"*'])
 
 
+@pytest.mark.parametrize("how", ["self.skipTest('x')", "raise unittest.SkipTest('x')"])
+def test_a_mismatch_is_no_skip_in_unittest(project: pytest.Pytester, how: str) -> None:
+    source = """
+import unittest
+class TestIt(unittest.TestCase):
+    def test_1(self):
+        try:
+            search({0!r})
+        except Exception:
+            {1}
+"""
+    write(project, source.format("a", how))
+    run(project, mode="record").assert_outcomes(passed=1)
+    write(project, source.format("DRIFT", how))
+    run(project).assert_outcomes(failed=1)
+
+
+def test_an_expected_assertion_error_is_no_expected_mismatch(project: pytest.Pytester) -> None:
+    source = "@pytest.mark.xfail(raises=AssertionError)\ndef test_1():\n    search({0!r})\n    assert 0\n"
+    write(project, source.format("a"))
+    run(project, mode="record").assert_outcomes(xfailed=1)
+    write(project, source.format("DRIFT"))
+    run(project).assert_outcomes(failed=1)
+
+
 def test_an_expected_failure_of_the_tests_own_stays_one(project: pytest.Pytester) -> None:
     write(project, "@pytest.mark.xfail\ndef test_1():\n    search('a')\n    assert False\n")
     run(project, mode="record").assert_outcomes(xfailed=1)
