@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from stepfork.cassette import frame, integrity, reader, schema
-from stepfork.cassette.exceptions import decode_exception
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import TAGS, BadValue, decode
@@ -274,15 +273,3 @@ def _text_of(streamed: Plain) -> str:
 
 def _plain_error(error: Any) -> dict[str, Any]:
     return {key: decode(value) for key, value in error.items()}
-
-
-def rebuild_error(path: Path | None, error: Plain, field: str = "error") -> BaseException:
-    """The recorded exception again.
-
-    Raises:
-        CassetteError: if its class is not to be found or its content does not fit.
-    """
-    try:
-        return decode_exception(error)
-    except BadValue as problem:
-        raise CassetteError(str(problem), file=path, field=field) from None

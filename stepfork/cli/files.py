@@ -58,7 +58,7 @@ def open_cassette(path: Path) -> StoredCassette:
     return cassette
 
 
-def warn(sentences: Iterable[str]) -> None:
+def warn(sentences: Iterable[str] = ()) -> None:
     """Says what is odd on stderr, and keeps the session from saying the same again as a Python warning."""
     for sentence in sentences:
         click.echo(f"warning: {sentence}", err=True)

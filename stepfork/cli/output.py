@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,7 @@ from typing import Any
 
 import click
 
-from stepfork.core.model import Plain
-from stepfork.report.as_json import json_text, json_value
+from stepfork.report.as_json import json_text
 
 
 def show(text: str) -> None:
@@ -55,8 +53,3 @@ def stdout_is_stderr() -> Iterator[None]:
             sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def json_line(value: Plain) -> str:
-    """A plain value as JSON on one line, as a user would type it."""
-    return json.dumps(json_value(value), ensure_ascii=False)

@@ -52,7 +52,7 @@ def record(entrypoint: str, args_json: str | None, env: tuple[str, ...], target:
         fixed_mode="record",
         recipe=recipe,
     )
-    warn(())
+    warn()
     run = session.__enter__()
     try:
         loaded = load(reference)

@@ -94,15 +94,24 @@ def test_a_changed_prompt_is_refused_and_nothing_is_sent(server: ChatServer, pat
     client.close()
 
 
-def test_C77_a_mismatch_is_not_retried_by_the_sdk(server: ChatServer, path: Path) -> None:
+def test_C77_a_mismatch_is_not_retried_by_the_sdk(
+    server: ChatServer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with stepfork.record(path), openai.OpenAI(base_url=server.url, api_key="k") as client:
         client.chat.completions.create(model="m", messages=M)
-    started = time.process_time()
-    client = openai.OpenAI(base_url=server.url, api_key="k", max_retries=5)
+    built, slept = [], []
+    monkeypatch.setattr(time, "sleep", slept.append)
+
+    class Counting(openai.OpenAI):
+        def _build_request(self, *args: Any, **kwargs: Any) -> Any:
+            built.append(1)
+            return super()._build_request(*args, **kwargs)
+
+    client = Counting(base_url=server.url, api_key="k", max_retries=5)
     with pytest.raises(stepfork.ReplayMismatchError), stepfork.replay(path):
         client.chat.completions.create(model="m", messages=say("other"))
     client.close()
-    assert time.process_time() - started < 5
+    assert (len(built), slept, server.hits) == (1, [], 1)
 
 
 def test_C26_the_arguments_of_a_tool_call_compare_parsed(server: ChatServer, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +159,9 @@ def test_signs_of_conflicts_inside_a_text_are_text(pure: bool) -> None:
     ["a: " + "[" * 100_000, "a:\n" + "- " * 100_000, "a: " + "{a: " * 100_000, "- " * 100_000, "[" * 100_000],
     ids=["flow sequences", "block sequences", "flow mappings", "root sequences", "root flow"],
 )
-def test_depth_is_refused_quickly_and_without_a_crash(text: str, pure: bool) -> None:
-    start = time.process_time()
+def test_depth_is_refused_without_a_crash(text: str, pure: bool) -> None:
     error = refused(text, pure=pure)
     assert "nested deeper than 200 levels" in error.problem or "must be a mapping" in error.problem
-    assert time.process_time() - start < 5
     assert len(str(error)) < 2000
 
 
