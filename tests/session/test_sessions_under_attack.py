@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,13 @@ def test_a_call_cancelled_by_an_interrupt_has_no_answer(tools: Any, path: Path) 
         asyncio.get_running_loop().call_later(0.02, os.kill, os.getpid(), 2)
         await tools.slow(30)
 
-    with pytest.raises(KeyboardInterrupt), stepfork.record(path, tools=[tools.__name__]):
-        asyncio.run(interrupted())
+    # a background job of a shell without job control starts with the signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), stepfork.record(path, tools=[tools.__name__]):
+            asyncio.run(interrupted())
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(stepfork.ReplayMismatchError, match="still running"), stepfork.replay(path):
         asyncio.run(asyncio.wait_for(tools.slow(30), 10))
 
