@@ -141,7 +141,8 @@ class Session:
         marker: Mapping[str, Any] | None = None,
         recipe: Recipe | None = None,
         hints: Hints | None = None,
-        ambient: bool = False,
+        lazy: bool = False,
+        hands_over: bool = False,
         similar: Callable[[Path], Path | None] = lambda path: None,
     ) -> None:
         self._given = path
@@ -152,7 +153,8 @@ class Session:
         self._name = name
         self._recipe = recipe
         self._hints = hints
-        self._ambient = ambient
+        self._lazy = lazy
+        self._hands_over = hands_over
         self._similar = similar
         self._source = source
         self._run: Run | None = None
@@ -178,10 +180,11 @@ class Session:
                 outer=active.enclosing(),
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
+                hands_over=self._hands_over,
             )
-            token = active.enter(run, ambient=self._ambient)
-            stack.callback(active.leave, run, token)
-            if not self._ambient:
+            entered = active.enter(run)
+            stack.callback(active.leave, run, entered)
+            if not self._lazy:
                 run.open()
         except BaseException:
             stack.close()
@@ -246,12 +249,12 @@ def _check_modules(tools: tuple[str, ...]) -> None:
         HOOKS.check_modules(tools)
 
 
-def _patch(stack: ExitStack, tools: tuple[str, ...], exclude: tuple[str, ...]) -> None:
-    """Patches until the stack is closed what nobody has patched yet."""
+def _patch(stack: ExitStack, run: Run, tools: tuple[str, ...], exclude: tuple[str, ...]) -> None:
+    """Patches what nobody has patched yet, until the session has ended and whatever was started in it."""
     from stepfork.instrument.hooks import HOOKS
 
     _check_modules(tools)
-    stack.callback(HOOKS.release, HOOKS.hold(tools, exclude))
+    stack.callback(run.when_alone, functools.partial(HOOKS.release, HOOKS.hold(tools, exclude)))
 
 
 def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides: Any) -> Session:

@@ -48,6 +48,8 @@ class Plugin:
         if run.touched and self.running != self._counted:
             self._counted = self.running
             self.tally.tests += 1
+        if run.note:
+            self.notes[f"{run.file} running"] = run.note
         written = run.written
         if written is None:
             return
@@ -290,6 +292,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     plugin = config.stash[_STASH]
     if plugin.tally.tests:
         terminalreporter.write_sep("-", plugin.tally.line())
+    for line in plugin.tally.hidden():
+        terminalreporter.write_line(line)
     for note in plugin.notes.values():
         terminalreporter.write_line(note)
 

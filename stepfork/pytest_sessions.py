@@ -57,7 +57,7 @@ class Sessions:
             name=name or item.name,
             marker=marker,
             hints=Hints(_record_command(item.nodeid), leave_alone),
-            ambient=True,
+            lazy=True,
             similar=_similar,
         )
 
@@ -74,7 +74,8 @@ class Sessions:
             name=name,
             marker=marker,
             hints=Hints(_record_command(request.node.nodeid or ".")),
-            ambient=True,
+            lazy=True,
+            hands_over=True,
             similar=_similar,
         )
 

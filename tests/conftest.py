@@ -28,7 +28,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     stepfork.unpatch()
     workspace.configure(root=None, base={}, options={})
-    assert active.idle(), "a test left a session open"
+    assert not active.any_open(), "a test left a session open"
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stepfork.cassette import fields, json_style, stream
+from stepfork.cassette import emitter, fields, json_style, stream
 from stepfork.cassette.fields import Fault
+from stepfork.core.lanes import Mark
 from stepfork.core.model import Incoming, Plain, Recorded
 
 RESPONSE_FIELDS: Final = ("response", "text", "body", "stream")
@@ -33,19 +34,41 @@ _STREAM_ENDS: Final = {"broken": "mapping", "closed": "flag", "cancelled": "flag
 _TARGET: Final = ("method", "path", "query", "content_type")
 _COMMON: Final = {
     "depth": "number",
+    "lane": "text",
+    "started": "any",
+    "after": "sequence",
     "start": "number",
     "parent": "number",
+    "line": "number",
+    "lines": "sequence",
     "unfinished": "flag",
     "cancelled": "flag",
 }
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """A line of control as a recording in progress has it: its number, its starter's (None: the main line
+    of its scope, -1: nobody), where it was started, and which lines had ended by then."""
+
+    line: int
+    starter: int | None
+    calls: int
+    forks: int
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call stood while it was recorded: its number by start, and its parent's."""
+    """Where a call stood while it was recorded: its number by start, its parent's, the line that made it.
+
+    `lines` are the lines that no call before it has told of.
+    """
 
     start: int
     parent: int | None = None
+    line: int | None = None
+    lines: tuple[Started, ...] = ()
 
 
 def call_document(recorded: Recorded, place: Place | None = None) -> dict[str, Plain]:
@@ -59,10 +82,18 @@ def call_document(recorded: Recorded, place: Place | None = None) -> dict[str, P
         document["start"] = place.start
         if place.parent is not None:
             document["parent"] = place.parent
+        if place.line is not None:
+            document["line"] = place.line
+        if place.lines:
+            document["lines"] = [
+                [line.line, line.starter, line.calls, line.forks, list(line.after)] for line in place.lines
+            ]
     if recorded.depth:
         document["depth"] = recorded.depth
     call = recorded.call
     document[call.kind] = call.name
+    if recorded.mark is not None:
+        _write_mark(document, recorded.mark)
     if call.kind == "tool":
         if call.args:
             document["args"] = call.args
@@ -119,8 +150,63 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
         place = Place(
             fields.count("start", document["start"]),
             None if parent is None else fields.count("parent", parent),
+            None if "line" not in document else fields.count("line", document["line"]),
+            _read_lines(document.get("lines", [])),
         )
-    return Recorded(call, outcome, depth, unfinished), place
+    return Recorded(call, outcome, depth, unfinished, _read_mark(document)), place
+
+
+def marked(text: str, call: Incoming, mark: Mark | None) -> str:
+    """A call's document as text, with its mark where `call_document` would have put it."""
+    if mark is None:
+        return text
+    fields: dict[str, Plain] = {}
+    _write_mark(fields, mark)
+    first = emitter.emit_document({call.kind: call.name})
+    before, found, behind = text.partition(first)
+    assert found, "every document has its kind and name as a whole"
+    return before + first + emitter.emit_document(fields) + behind
+
+
+def _write_mark(document: dict[str, Plain], mark: Mark) -> None:
+    document["lane"] = mark.lane
+    if mark.started:
+        document["started"] = mark.started[0] if len(mark.started) == 1 else list(mark.started)
+    if mark.after:
+        document["after"] = list(mark.after)
+
+
+def _read_mark(document: dict[str, Plain]) -> Mark | None:
+    if "lane" not in document:
+        for field in ("started", "after"):
+            if field in document:
+                raise Fault(field, "only a call with a 'lane' may say this")
+        return None
+    started, after = document.get("started", []), document.get("after", [])
+    numbers = started if isinstance(started, list) else [started]
+    for number in numbers:
+        if type(number) is not int or number < 1:
+            raise Fault("started", "a number from 1 expected, or a list of them")
+    assert isinstance(after, list)
+    for name in after:
+        if not isinstance(name, str):
+            raise Fault("after", f"names of lanes expected, found {fields.kind_of(name)}; add quotes")
+    return Mark(str(document["lane"]), tuple(numbers), tuple(after))  # type: ignore[arg-type]
+
+
+def _read_lines(rows: Plain) -> tuple[Started, ...]:
+    assert isinstance(rows, list)
+    found = []
+    for row in rows:
+        after = row[4] if isinstance(row, list) and len(row) == 5 else None
+        numbers: list[Any] = [*row[:4], *after] if isinstance(row, list) and isinstance(after, list) else []
+        starter = numbers[1] if numbers else None
+        if not numbers or any(type(it) is not int for it in numbers[:1] + numbers[2:]):
+            raise Fault("lines", "each line is five fields: number, starter, calls, lines, [ended lines]")
+        if starter is not None and type(starter) is not int:
+            raise Fault("lines", "the starter of a line is the number of another, or null")
+        found.append(Started(numbers[0], starter, numbers[2], numbers[3], tuple(numbers[4:])))
+    return tuple(found)
 
 
 def _check_contents(document: dict[str, Plain]) -> None:

@@ -48,6 +48,10 @@ class Slices(Sequence[tuple[int, str]]):
         at = range(len(self._parts))[at]
         return self._parts[at].startswith(word.encode(), 1 if at else 0)
 
+    def has(self, at: int, words: bytes) -> bool:
+        """Whether the text of one document has these words; cheaper than asking for the text."""
+        return words in self._parts[range(len(self._parts))[at]]
+
     def line(self, at: int) -> int:
         """The line of the stream on which a document starts, from 1."""
         at = range(len(self._parts))[at]

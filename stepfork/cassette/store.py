@@ -13,8 +13,10 @@ from typing import Any, Final, NoReturn
 
 from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.fields import Fault
+from stepfork.cassette.partial import Partial
 from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import TAGS, BadValue, decode
+from stepfork.core.lanes import BadMark, Lanes, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
 
@@ -91,6 +93,46 @@ class StoredCassette:
         """Whether the call at a position holds a placeholder of a secret."""
         return "<secret:" in self._slices.text(self._places[at])
 
+    def inside(self, at: int) -> list[int]:
+        """The positions of the calls that were made directly inside the one at a position."""
+        found: list[int] = []
+        depth = self.recorded(at).depth + 1
+        for inner in range(at + 1, len(self)):
+            here = self.recorded(inner).depth
+            if here < depth:
+                break
+            if here == depth:
+                found.append(inner)
+        return found
+
+    def llm_calls_inside(self, number: int) -> int:
+        """How many LLM calls were made inside the top-level call of that number (from 0), at any depth."""
+        first = self.tops[number] + 1
+        last = self.tops[number + 1] if number + 1 < len(self.tops) else len(self)
+        return sum(self._slices.has(self._places[at], b"\nllm: ") for at in range(first, last))
+
+    def lanes(self, calls: Sequence[int]) -> Lanes:
+        """The lanes that made these calls (of the run, or inside one call); calls go by their numbers.
+
+        Only calls that say something of a lane are parsed.
+
+        Raises:
+            CassetteError: if what they say of lanes makes no sense.
+        """
+        marks = (
+            (number, self.recorded(at).mark if self._may_have_lane(at) else None)
+            for number, at in enumerate(calls)
+        )
+        try:
+            return assemble(marks)
+        except BadMark as bad:
+            place = self._places[calls[bad.at]]
+            raise self._located(Fault(bad.field, f"{bad.problem}; {_MEND}"), place) from None
+
+    def _may_have_lane(self, at: int) -> bool:
+        trusted = self.verdict == "ok"  # written by us: a lane stands on a line of its own
+        return not trusted or self._slices.has(self._places[at], b"\nlane: ")
+
     def call(self, number: int) -> Call:
         """The top-level call of that number (from 0) with its children, as users see it."""
         first = self.tops[number]
@@ -104,6 +146,7 @@ class StoredCassette:
     def problems(self) -> Iterator[CassetteError]:
         """Every fault of every document, found by reading all of them, values included."""
         deepest = 0  # how deep the next call may be
+        sound = True
         for at, place in enumerate(self._places):
             try:
                 recorded = self._parsed.get(at) or self._read_call(place)[0]
@@ -112,14 +155,34 @@ class StoredCassette:
                     raise Fault("depth", f"at most {deepest} here: no call before it encloses this one")
                 deepest = recorded.depth + 1
             except CassetteError as problem:
+                sound = False
                 yield problem
             except Fault as fault:
+                sound = False
                 yield self._located(fault, place)
         if self.end is not None:
             try:
                 _check_value("output", self.end.output)
             except Fault as fault:
                 yield self._located(fault, len(self._slices) - 1)
+        if sound:
+            yield from self._lane_problems()
+
+    def _lane_problems(self) -> Iterator[CassetteError]:
+        """Marks that make no sense, in the run and inside each call."""
+        scopes: list[list[int]] = [[]]
+        ended: list[list[int]] = []
+        for at in range(len(self)):
+            depth = self.recorded(at).depth
+            ended += scopes[depth + 1 :]
+            del scopes[depth + 1 :]
+            scopes[depth].append(at)
+            scopes.append([])
+        for calls in (*ended, *scopes):
+            try:
+                self.lanes(calls)
+            except CassetteError as problem:
+                yield problem
 
     def trajectory(self) -> Trajectory:
         """All of it as a read-only trajectory of Python values.
@@ -183,18 +246,15 @@ class StoredCassette:
 
     def _in_order_of_start(self) -> list[int]:
         """The places of a partial file, which is in order of completion, as a finished one has them."""
-        placed: dict[int, tuple[int, int | None]] = {}
+        calls: list[tuple[Recorded, schema.Place]] = []
         for at, place in enumerate(self._places):
-            where = self._read_call(place)[1] or schema.Place(at)
-            placed[where.start] = (place, where.parent)
-        kept: dict[int, int] = {}
-        for start in sorted(placed):
-            place, parent = placed[start]
-            if parent is None or parent in kept:
-                kept[start] = place
-        if lost := len(placed) - len(kept):
+            recorded, where = self._read_call(place)
+            calls.append((recorded, where or schema.Place(at)))
+        ordered = Partial(calls).ordered()
+        if lost := len(calls) - len(ordered):
             self.warnings.append(f"{self.path}: {lost} call(s) inside a call that never ended are left out")
-        return list(kept.values())
+        self._parsed = dict(enumerate(recorded for _, recorded in ordered))
+        return [self._places[at] for at, _ in ordered]
 
     def _read_call(self, place: int) -> tuple[Recorded, schema.Place | None]:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from stepfork.cli.settings import given_options, settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError, ReplayMismatchError
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
+from stepfork.report.tally import unchecked_text
 from stepfork.session.config import project_root
 from stepfork.session.faults import Hints, record_command
 from stepfork.session.run import Run
@@ -70,7 +72,7 @@ def replay(
         ),
     )
     with output.stdout_is_stderr() if as_json else nullcontext():
-        happened = _run(session, reference, own_root, arguments, cassette)
+        happened = _run(session, reference, own_root, arguments)
     redactor = Redactor(settings.rules())
     report = judge(
         happened,
@@ -115,7 +117,6 @@ def _run(
     reference: Reference,
     own_root: Path | None,
     arguments: Arguments,
-    cassette: StoredCassette,
 ) -> Happened:
     """Runs the entrypoint in the session; its module is imported there too, so that it needs no key."""
     run = session.__enter__()
@@ -137,19 +138,16 @@ def _run(
             error = None
     except Exception as raised:
         error = raised
-    return _happened(run, value, error, cassette, returned=returned)
+    return _happened(run, value, error, returned=returned)
 
 
-def _happened(
-    run: Run, value: Any, error: BaseException | None, cassette: StoredCassette, *, returned: bool
-) -> Happened:
+def _happened(run: Run, value: Any, error: BaseException | None, *, returned: bool) -> Happened:
     ours = None if error is None else own_fault(error)
     mismatch = ours if isinstance(ours, ReplayMismatchError) else None
     if ours is not None and mismatch is None:
         raise ours
     if isinstance(error, SystemExit) and error.code in (None, 0):
         error = None
-    required = sum(not cassette.recorded(top).unfinished for top in cassette.tops)
     return Happened(
         counts=run.counts,
         returned=returned,
@@ -157,7 +155,8 @@ def _happened(
         error=None if mismatch else error,
         mismatch=mismatch,
         went_past=run.went_past,
-        missing=required - run.counts.substituted,
+        missing=run.missing,
+        notes=(*([run.note] if run.note else []), *starmap(unchecked_text, run.unchecked.items())),
     )
 
 

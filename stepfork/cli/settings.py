@@ -22,13 +22,14 @@ _HELP: Final = {
     "redact_keys": "A key whose value is a secret, beside the built-in ones.",
     "redact_patterns": "A regular expression for secrets, beside the built-in ones.",
     "redact_allow": "A key or regular expression of what is no secret.",
+    "through": "Tools whose body runs on replay, while the calls inside of it are answered.",
     "integrity": "What a wrong checksum means: warn, error or off.",
     "past_failure": "What the first new call after a recorded failure means: raise or stop.",
     "fsync": "Force every recorded call to the disk.",
 }
 _BY_COMMAND: Final = ("mode",)
 """Settings that the command itself decides."""
-_SPLIT: Final = ("tools", "exclude", "off")
+_SPLIT: Final = ("tools", "exclude", "off", "through")
 """Lists whose items hold no comma; a regular expression may."""
 
 NAMES: Final = tuple(name for name in config.NAMES if name not in _BY_COMMAND)

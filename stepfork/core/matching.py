@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.core.canonical import canonical_text
@@ -68,6 +69,47 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
     if found is not None:
         return Mismatch("args", *found)
     return None
+
+
+def fingerprint(call: Incoming) -> bytes:
+    """A digest that is equal for calls that may match, and nearly always differs for others.
+
+    Texts that hold the placeholder of a secret count as equal, and so do the short and full name of a tool.
+
+    >>> a = Incoming("tool", "lookup", {"minutes": 60})
+    >>> fingerprint(a) == fingerprint(Incoming("tool", "ops:lookup", {"minutes": 60}))
+    True
+    """
+    asked: list[Plain] = [
+        call.kind,
+        call.name.rpartition(":")[2],
+        dict(call.target),
+        _blurred(call.args, tool_arguments=call.kind == "llm"),
+    ]
+    return sha256(canonical_text(asked).encode("utf-8", "surrogatepass")).digest()
+
+
+def _blurred(value: Plain, *, tool_arguments: bool) -> Plain:
+    if isinstance(value, dict):
+        return {
+            key: _parsed(item)
+            if key == "arguments" and tool_arguments and isinstance(item, str)
+            else _blurred(item, tool_arguments=tool_arguments)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_blurred(item, tool_arguments=tool_arguments) for item in value]
+    if isinstance(value, Tagged):
+        return Tagged(value.tag, _blurred(value.value, tool_arguments=tool_arguments))
+    return "<secret>" if isinstance(value, str) and "<secret:" in value else value
+
+
+def _parsed(arguments: str) -> Plain:
+    try:
+        found: Plain = json.loads(arguments)
+    except ValueError:
+        found = arguments
+    return _blurred(found, tool_arguments=True)
 
 
 def distance(recorded: Incoming, incoming: Incoming) -> float:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from stepfork.core.lanes import Mark
+
 Kind: TypeAlias = Literal["llm", "tool", "http"]
 Status: TypeAlias = Literal["completed", "failed", "partial"]
 
@@ -54,12 +56,14 @@ class Recorded:
     `outcome` is the part of the document that says how the call ended, by field: ``result`` or ``error``
     for a tool; ``response`` (with ``status``, ``headers``, ``json``), ``stream``, ``body`` or ``error``
     for an LLM call. It is empty for an `unfinished` call. `depth` counts the calls it was made inside of.
+    `mark` says by which lane it was made; None for the main line of the run, or of the call around it.
     """
 
     call: Incoming
     outcome: dict[str, Plain]
     depth: int = 0
     unfinished: bool = False
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Recorded
 from stepfork.errors import CassetteError, StepforkError
 from stepfork.instrument.adapter import Outcome, Target
-from stepfork.session import active
-from stepfork.session.run import Run, Ticket
+from stepfork.instrument.waiting import until_cancelled
+from stepfork.session import active, control
+from stepfork.session.control import Frame
+from stepfork.session.run import Body, Run, Ticket
 
 T = TypeVar("T")
 
-_inside: ContextVar[Ticket | None] = ContextVar("stepfork_inside", default=None)
-
 THROUGH: Final = None
 """`enter` gives this where no session wants the call: it runs as if stepfork were not there."""
+
+
+class Inside:
+    """What is called meanwhile is called inside of a call: a live one, or one whose body runs on replay."""
+
+    def __init__(self, run: Run, within: Ticket | Body) -> None:
+        self._frame = Frame(run, within, within.scope.main)
+
+    def __enter__(self) -> None:
+        self._strand = control.push(self._frame)
+
+    def __exit__(self, *_: object) -> None:
+        control.pop(self._strand, self._frame)
 
 
 class Live:
@@ -34,12 +46,9 @@ class Live:
         self._target = target
         self.ticket = ticket
 
-    def __enter__(self) -> Live:
-        self._token = _inside.set(self.ticket)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _inside.reset(self._token)
+    def inside(self) -> Inside:
+        """For the time its body runs."""
+        return Inside(self._run, self.ticket)
 
     def returned(self, value: Any) -> None:
         """The call returned; it is recorded before its caller sees the value."""
@@ -75,36 +84,60 @@ class Live:
         self._run.at_close(end)
 
     def _refuse(self, problem: Unsupported) -> None:
-        self._run.refuse(self._target.kind, self._target.name, problem, self.ticket)
+        self._run.refuse(self._target.kind, self._target.name, problem, ticket=self.ticket)
+
+
+class Running:
+    """A tool whose body runs on replay; the calls it makes are answered."""
+
+    def __init__(self, run: Run, body: Body) -> None:
+        self._run = run
+        self._body = body
+
+    def inside(self) -> Inside:
+        """For the time its body runs."""
+        return Inside(self._run, self._body)
+
+    def returned(self, value: Any) -> None:
+        """The body returned; raises if it left out calls that were recorded inside of it."""
+        self._run.body_returned(self._body)
+
+    def raised(self, error: BaseException) -> None:
+        """The body raised; what it left out is found at the end of the session."""
+
+
+def frame() -> Frame | None:
+    """Where the current call belongs, or None where it should simply run."""
+    found = active.current()
+    return None if found is None or found.run.action == "off" else found
 
 
 def session() -> Run | None:
     """The session that wants the current call, or None where it should simply run."""
-    run = active.current()
-    return None if run is None or run.action == "off" else run
+    found = frame()
+    return None if found is None else found.run
 
 
-def enter(target: Target) -> Recorded | Live | None:
-    """What becomes of a call: a recorded answer, a live call to be recorded, or `THROUGH`.
+def enter(target: Target) -> Recorded | Live | Running | None:
+    """What becomes of a call: a recorded answer, a live call to be recorded, a body to run, or `THROUGH`.
 
     Raises:
         StepforkError: a mismatch and its kind, from the session.
     """
     __tracebackhide__ = True
-    run = session()
-    if run is None:
+    where = frame()
+    if where is None:
         return THROUGH
+    run = where.run
     try:
         incoming = target.incoming()
     except Unsupported as problem:
-        run.refuse(target.kind, target.name, problem)
+        run.refuse(target.kind, target.name, problem, line=where.line)
         return THROUGH
-    parent = _inside.get()
-    answer = run.begin(incoming, parent if parent is not None and parent.run is run else None)
+    answer = run.begin(incoming, where)
     if isinstance(answer, Ticket):
-        answer.run = run
         return Live(run, target, answer)
-    return answer
+    return Running(run, answer) if isinstance(answer, Body) else answer
 
 
 def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T]) -> T:
@@ -120,14 +153,14 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
             return answer(step)
         except BadValue as problem:
             raise unreadable(problem) from None
-    with step:
-        try:
+    try:
+        with step.inside():
             value = live()
-        except BaseException as error:
-            step.raised(error)
-            raise
-        step.returned(value)
-        return value
+    except BaseException as error:
+        step.raised(error)
+        raise
+    step.returned(value)
+    return value
 
 
 async def acall(
@@ -141,18 +174,18 @@ async def acall(
     if isinstance(step, Recorded):
         try:
             if step.outcome.get("cancelled"):
-                await asyncio.Event().wait()  # whoever cancelled the call when it was recorded does so again
+                await until_cancelled()
             return await answer(step)
         except BadValue as problem:
             raise unreadable(problem) from None
-    with step:
-        try:
+    try:
+        with step.inside():
             value = await live()
-        except BaseException as error:
-            step.raised(error)
-            raise
-        step.returned(value)
-        return value
+    except BaseException as error:
+        step.raised(error)
+        raise
+    step.returned(value)
+    return value
 
 
 def unreadable(problem: BadValue) -> StepforkError:

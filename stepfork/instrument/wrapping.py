@@ -109,7 +109,7 @@ def _module(patch: Patch) -> str:
 
 
 def _attribute(patch: Patch) -> str:
-    return patch.target.rpartition(".")[2]
+    return patch.target.rpartition(":")[2].rpartition(".")[2]
 
 
 def _owner(patch: Patch) -> Any:

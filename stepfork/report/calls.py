@@ -34,6 +34,16 @@ def numbered(cassette: StoredCassette) -> list[Numbered]:
     ]
 
 
+def hidden_calls(calls: Sequence[Numbered]) -> dict[str, int]:
+    """How many LLM calls were made inside tools, by the tool's name; they are answered with it on replay."""
+    found: dict[str, int] = {}
+    for call in calls:
+        number = sum(inner.call.kind == "llm" for inner in call.calls[1:])
+        if number and call.calls[0].call.kind == "tool":
+            found[call.calls[0].call.name] = found.get(call.calls[0].call.name, 0) + number
+    return found
+
+
 def is_failure(recorded: Recorded) -> bool:
     """Whether a call raised, answered with an error status, was cancelled or never ended."""
     outcome, status = recorded.outcome, recorded.outcome.get("status", 200)

@@ -36,6 +36,7 @@ class Happened:
         went_past: whether it went on past a recorded failure and was stopped there.
         counts: the session's counts.
         missing: how many recorded calls it should have made and did not.
+        notes: what else is worth saying.
     """
 
     counts: Counts
@@ -45,6 +46,7 @@ class Happened:
     mismatch: ReplayMismatchError | None = None
     went_past: bool = False
     missing: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ def report_text(report: Report, cassette: str, entrypoint: str) -> str:
     ]
     if happened.returned and report.verdict == "DIFFERS":
         rows.append(("output", _cut(spell(report.output))))
+    rows += [("note", note) for note in happened.notes]
     rows.append(("verdict", report.verdict))
     return "\n".join([f"replayed {entrypoint} from {cassette}", *(f"  {k:<13} {v}" for k, v in rows)])
 
@@ -198,6 +201,7 @@ def report_json(report: Report, cassette: str, entrypoint: str, recorded: End | 
         "tool_bodies_executed": counts.tool_bodies_executed,
         "dependencies_matched": mismatch is None and not happened.missing,
         "went_past": happened.went_past,
+        "notes": list(happened.notes),
         "outcome": report.outcome,
         "output": json_value(report.output),
         "error": None if report.error is None else json_value(report.error),

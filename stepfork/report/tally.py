@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from stepfork.session.run import Run
 
@@ -17,6 +18,7 @@ class Tally:
     newly_recorded: int = 0
     tokens: int = 0
     went_past: int = 0
+    unchecked: dict[str, int] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
         """Counts a session that has closed."""
@@ -28,11 +30,26 @@ class Tally:
         self.newly_recorded += counts.recorded if run.action == "record" else 0
         self.tokens += run.tokens
         self.went_past += run.went_past
+        self._add_unchecked(run.unchecked)
 
-    def merge(self, other: dict[str, int]) -> None:
+    def _add_unchecked(self, more: dict[str, int]) -> None:
+        for name, calls in more.items():
+            self.unchecked[name] = self.unchecked.get(name, 0) + calls
+
+    def merge(self, other: dict[str, Any]) -> None:
         """Adds the tally of another process."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + other.get(field.name, 0))
+        self._add_unchecked(other.get("unchecked", {}))
+        for one in fields(self):
+            if one.name != "unchecked":
+                setattr(self, one.name, getattr(self, one.name) + other.get(one.name, 0))
+
+    def hidden(self) -> list[str]:
+        """A line for each tool whose body made LLM calls that were answered with it.
+
+        >>> Tally(unchecked={"research": 2}).hidden()
+        ["tool 'research': 2 LLM calls inside it not checked; to check them: through = ['research']"]
+        """
+        return [unchecked_text(name, calls) for name, calls in self.unchecked.items()]
 
     def line(self) -> str:
         """The summary line.
@@ -49,6 +66,14 @@ class Tally:
         if self.went_past:
             text += f"; {_count(self.went_past, 'run')} went past the recorded failure"
         return text
+
+
+def unchecked_text(name: str, calls: int) -> str:
+    """What to say of a tool whose body made LLM calls when it was recorded."""
+    return (
+        f"tool {name!r}: {_count(calls, 'LLM call')} inside it not checked; "
+        f"to check them: through = [{name!r}]"
+    )
 
 
 def _count(number: int, what: str) -> str:

@@ -10,7 +10,8 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.stream import calls_of, text_of
 from stepfork.core.model import Plain, Recorded, Tagged, describe
 from stepfork.core.wording import spell
-from stepfork.report.calls import Numbered, Secret, counted, error_text
+from stepfork.report.calls import Numbered, Secret, counted, error_text, hidden_calls
+from stepfork.report.tally import unchecked_text
 
 _WIDTH: Final = 100  # characters of a call's question or answer at a glance
 
@@ -28,6 +29,7 @@ def overview(
     rows += [("integrity", INTEGRITY[cassette.verdict]), ("calls", counted(calls))]
     lines = [header.name, *(f"  {name:<11} {value}" for name, value in rows), ""]
     lines += calls_text(shown).splitlines()
+    lines += [f"  {unchecked_text(name, number)}" for name, number in hidden_calls(calls).items()]
     if len(shown) < len(calls):
         lines.append(f"  ({len(calls) - len(shown)} more without an error)")
     lines += ["", *_end_lines(end), *_secret_lines(secrets)]

@@ -1,31 +1,42 @@
 """Which session a call belongs to. Knows the open sessions of this process, not what they do with a call.
 
-A context variable says whose task or thread this is. Plain threads inherit none, so the open sessions
-are also kept for the whole process: where nothing is known, the innermost of the only chain takes the call.
+A call belongs to the session of its strand (`control`): the one it opened, or was started in. Where nothing
+is known of a strand, the innermost of the only chain of open sessions takes its calls, as those of a line
+that came from outside.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepfork.errors import ConfigError, NoCassetteError
+from stepfork.session import control
+from stepfork.session.control import Frame, Strand
 
 if TYPE_CHECKING:
     from stepfork.session.run import Run
 
 _lock = threading.RLock()
 _open: list[Run] = []
-_known: ContextVar[Run | None] = ContextVar("stepfork_session", default=None)
+_lingering = 0  # strands that outlive their session: their calls are refused
 _closed_listeners: list[Callable[[Run], None]] = []
 _refuse_reason: str | None = None
 _refusals = 0
 
 
-def enter(run: Run, *, ambient: bool = False) -> Token[Run | None] | None:
-    """Makes `run` the session of this task or thread; an `ambient` one only that of the process.
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What `leave` needs to end what `enter` began."""
+
+    strand: Strand
+    frame: Frame
+
+
+def enter(run: Run) -> Entered:
+    """Makes `run` the session of the strand that runs here, and of those it starts.
 
     Raises:
         ConfigError: if the same cassette is open already.
@@ -37,42 +48,52 @@ def enter(run: Run, *, ambient: bool = False) -> Token[Run | None] | None:
                     f"{run.path} is open already: the same cassette cannot be used by two sessions at once"
                 )
         _open.append(run)
-    return None if ambient else _known.set(run)
+    frame = Frame(run, None, run.scope.main)
+    return Entered(control.push(frame), frame)
 
 
-def leave(run: Run, token: Token[Run | None] | None) -> None:
+def leave(run: Run, entered: Entered) -> None:
     """Ends what `enter` began and tells the listeners."""
+    control.end_dropped()
+    control.pop(entered.strand, entered.frame)
     with _lock:
         if run in _open:
             _open.remove(run)
-    if token is not None:
-        try:
-            _known.reset(token)
-        except ValueError:  # left in another context than entered: an async generator fixture does so
-            if _known.get() is run:
-                _known.set(run.outer)
+            _linger(run.strands)
+            run.on_strand_end = lambda: _linger(-1)
     for listener in list(_closed_listeners):
         listener(run)
 
 
-def current() -> Run | None:
-    """The session that the current call belongs to, or None where there is none.
+def _linger(number: int) -> None:
+    global _lingering
+    with _lock:
+        _lingering += number
+
+
+def current() -> Frame | None:
+    """Where the current call belongs, or None where there is no session.
 
     Raises:
         NoCassetteError: if the call's session is closed, if it cannot be told, or if calls outside
             every session are refused.
     """
-    known = _known.get()
-    if known is not None:
-        if known.is_open:
-            return known
-        raise NoCassetteError(
-            f"a call came after the session of {known.path} had closed: a task or thread was left running; "
-            "wait for it inside the session"
-        )
+    control.end_dropped()
+    strand = control.here()
+    frame = strand.top()
+    if frame is not None:
+        if frame.run.is_open:
+            return frame
+        if not frame.run.hands_over:
+            raise NoCassetteError(
+                f"a call came after the session of {frame.run.path} had closed: "
+                "a task or thread was left running; wait for it inside the session"
+            )
     if _open:
         with _lock:
-            return _innermost()
+            run = _innermost()
+        if run is not None:
+            return Frame(run, None, run.stranger(strand))
     if _refuse_reason is not None:
         global _refusals
         _refusals += 1
@@ -98,26 +119,31 @@ def _innermost() -> Run | None:
 
 def _chain_end() -> Run | None:
     """The innermost open session, if all open ones were opened inside one another."""
-    chain: list[Run] = []
+    chain: set[Run] = set()
     step = _open[-1] if _open else None
     while step is not None:
-        chain.append(step)
+        chain.add(step)
         step = step.outer
-    return _open[-1] if chain and all(run in chain for run in _open) else None
+    return _open[-1] if chain and chain.issuperset(_open) else None
 
 
 def enclosing() -> Run | None:
     """The session that a new one is opened inside of."""
-    known = _known.get()
-    if known is not None and known.is_open:
-        return known
+    frame = control.here().top()
+    if frame is not None and frame.run.is_open:
+        return frame.run
     with _lock:
         return _chain_end()
 
 
 def idle() -> bool:
     """Whether calls can simply go through: no session is open, nothing is refused. Costs next to nothing."""
-    return not _open and _refuse_reason is None and _known.get() is None
+    return not _open and _refuse_reason is None and not _lingering
+
+
+def any_open() -> bool:
+    """Whether any session is open."""
+    return bool(_open)
 
 
 def refuse_outside(reason: str | None) -> None:
@@ -134,8 +160,8 @@ def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
 
 def expects_replay() -> bool:
     """Whether a call made here would be answered from a cassette, or refused for want of one."""
-    known = _known.get()
-    if known is not None and known.is_open:
-        return known.action == "replay"
+    frame = control.here().top()
+    if frame is not None and frame.run.is_open:
+        return frame.run.action == "replay"
     with _lock:
         return _open[-1].action == "replay" if _open else _refuse_reason is not None

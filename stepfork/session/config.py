@@ -32,6 +32,7 @@ class Settings:
         cassette_dir: where relative cassette paths start; None for the working directory.
         off: test paths (patterns) that are left alone.
         redact_keys, redact_patterns, redact_allow: rules for secrets beside the built-in ones.
+        through: tools whose body runs on replay, while the calls inside of it are answered.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
         past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
         fsync: whether each call is forced to the disk.
@@ -48,6 +49,7 @@ class Settings:
     redact_keys: tuple[str, ...] = ()
     redact_patterns: tuple[str, ...] = ()
     redact_allow: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
     integrity: str = "warn"
     past_failure: str = "raise"
     fsync: bool = False

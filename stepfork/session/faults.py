@@ -103,6 +103,51 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
     )
 
 
+def too_early(where: Where, missing: int, index: int, incoming: Incoming) -> ReplayMismatchError:
+    """An equal call has to come first, or another line of control has to make this one."""
+    what = describe(incoming.kind, incoming.name)
+    if missing == index:
+        fault = f"{what} is recorded for another task or thread than the one that makes it now"
+    else:
+        fault = f"{what} has to follow the equal call #{missing} of another task or thread, and comes before"
+    lines = [
+        f"call #{index}: {fault}",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        f"  now:      {wording.summary(incoming)}",
+        *_again(where),
+    ]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+
+
+def one_more_inside(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
+    """The body of a tool makes a call, and all that were recorded inside of it are used up."""
+    what = describe(incoming.kind, incoming.name)
+    lines = [
+        f"call #{index}: inside of it the agent made {what}, but no more calls were recorded there",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        f"  now:      {wording.summary(incoming)}",
+        *_again(where),
+    ]
+    return ReplayMismatchError(
+        "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)
+    )
+
+
+def left_over_inside(where: Where, name: str, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
+    """The body of a tool returned before these recorded calls were made inside of it."""
+    index, first = left[0]
+    what = describe(first.kind, first.name)
+    lines = [
+        f"call #{index}: inside tool {name!r}: expected {what} but the agent never made it",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        *[f"  not made: {wording.summary(call)}" for _, call in left[:5]],
+        *_again(where),
+    ]
+    return ReplayMismatchError(
+        "\n".join(lines), cassette=where.path, index=index, kind=first.kind, expected=_public(first.args)
+    )
+
+
 def left_over(where: Where, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
     """The block ended before these recorded calls were made."""
     index, first = left[0]
@@ -122,6 +167,15 @@ def left_over_note(where: Where, left: list[tuple[int, Incoming]]) -> str:
     return (
         f"call #{index}: expected {describe(first.kind, first.name)} but the agent never made it "
         f"({len(left)} of {where.total} recorded calls were not made)"
+    )
+
+
+def running_note(where: Where, running: list[tuple[int, Incoming]]) -> str:
+    """Calls of tasks or threads that were still running when the block ended, in one line."""
+    index, first = running[0]
+    return (
+        f"{shown(where.path)}: call #{index} ({describe(first.kind, first.name)}) was not made: its task or "
+        f"thread was still running when the session ended ({len(running)} of {where.total} recorded calls)"
     )
 
 

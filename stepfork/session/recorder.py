@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from stepfork.cassette import emitter, frame, reader, schema, stream
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
+from stepfork.cassette.partial import sort_key
 from stepfork.cassette.store import call_tree
 from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, Unsupported
 from stepfork.cassette.writer import Writer, Written
+from stepfork.core.lanes import Mark, layout
+from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.redaction import Redactor
 from stepfork.errors import RecordingError
@@ -18,36 +21,45 @@ from stepfork.errors import RecordingError
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A live call in progress; handed back with its outcome. `run` is whose recording it belongs to."""
+    """A live call in progress; handed back with its outcome.
+
+    `line` is who makes it, `scope` the lines that make calls inside of it.
+    """
 
     call: Incoming
     start: int
     parent: Ticket | None
     depth: int
+    line: Line
+    scope: Scope
     text: str | None = None
     found: int = 0  # how many secrets were known when the question was written
-    run: object = None
 
 
 class Recorder:
     """One recording in progress."""
 
-    def __init__(self, writer: Writer, redactor: Redactor) -> None:
+    def __init__(self, writer: Writer, redactor: Redactor, scope: Scope) -> None:
         self._writer = writer
         self._redactor = redactor
+        self._scope = scope
+        self._lines: dict[Line, int] = {}  # their numbers in the file while it grows
+        self._told: set[Line] = set()  # those of which the file says who started them
         self._tickets: list[Ticket] = []
         self._written = 0
         self.refused: list[RecordingError] = []
         self.bodies = 0
 
-    def begin(self, call: Incoming, parent: Ticket | None) -> Ticket:
+    def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
         """A call starts: its question is taken down before anything can change it."""
         redacted = self._redactor.redact(call.args)
         target = self._redactor.redact(call.target)
         assert isinstance(target, dict)
         depth = 0 if parent is None else parent.depth + 1
-        ticket = Ticket(Incoming(call.kind, call.name, redacted, target), len(self._tickets), parent, depth)
+        asked = Incoming(call.kind, call.name, redacted, target)
+        ticket = Ticket(asked, len(self._tickets), parent, depth, line, Scope())
         ticket.found = self._redactor.count
+        line.add(ticket)
         self._tickets.append(ticket)
         if parent is None and call.kind == "tool":
             self.bodies += 1
@@ -57,12 +69,7 @@ class Recorder:
         """The call ended; it is on disk when this returns."""
         redacted = self._redact_outcome(ticket.call.kind, outcome)
         recorded = Recorded(ticket.call, redacted, ticket.depth)
-        plain_order = ticket.parent is None and ticket.start == self._written
-        place = (
-            None
-            if plain_order
-            else schema.Place(ticket.start, ticket.parent.start if ticket.parent else None)
-        )
+        place = self._place(ticket)
         document = schema.call_document(recorded, place)
         ticket.text = emitter.emit_document(document)
         self._written += 1
@@ -74,6 +81,30 @@ class Recorder:
             )
         if place is not None:
             ticket.text = emitter.emit_document(schema.call_document(recorded))
+
+    def _place(self, ticket: Ticket) -> schema.Place | None:
+        """What the file has to say while it grows; nothing where the order of the calls says it all."""
+        line, parent = ticket.line, ticket.parent
+        main = line is line.scope.main
+        if parent is None and main and ticket.start == self._written:
+            return None
+        told: list[schema.Started] = []
+        step = line
+        while step is not step.scope.main and step not in self._told:
+            self._told.add(step)
+            above = step.parent
+            if above is None:
+                told.append(schema.Started(self._number(step), -1, 0, 0))
+                break
+            starter = None if above is above.scope.main else self._number(above)
+            ended = tuple(map(self._number, step.after))
+            told.append(schema.Started(self._number(step), starter, *step.born, ended))
+            step = above
+        start = None if parent is None else parent.start
+        return schema.Place(ticket.start, start, None if main else self._number(line), tuple(reversed(told)))
+
+    def _number(self, line: Line) -> int:
+        return self._lines.setdefault(line, len(self._lines))
 
     def refuse(self, kind: str, name: str, problem: Unsupported) -> None:
         """A value of this call has no plain form. The live run goes on; the recording has failed."""
@@ -130,22 +161,27 @@ class Recorder:
         """How many top-level calls were really made."""
         return sum(1 for ticket in self._tickets if ticket.parent is None)
 
-    def _final_documents(self) -> Any:
-        dropped: set[int] = set()
-        for ticket in self._tickets:
-            if ticket.text == "" or (ticket.parent is not None and ticket.parent.start in dropped):
-                dropped.add(ticket.start)  # what was made inside a call that is not recorded goes with it
-                continue
-            if ticket.text is None:
-                unfinished = Recorded(ticket.call, {}, ticket.depth, unfinished=True)
-                yield emitter.emit_document(schema.call_document(unfinished))
-            elif self._redactor.mentions(ticket.text, ticket.found):
-                document = reader.parse_document(ticket.text, known_tags=TAGS)
-                again = self._redactor.redact(document, keys=False)
-                assert isinstance(again, dict)
-                yield emitter.emit_document(again)
-            else:
-                yield ticket.text
+    def _final_documents(self) -> Iterator[str]:
+        return self._documents_of(self._scope)
+
+    def _documents_of(self, scope: Scope) -> Iterator[str]:
+        """The documents of the calls of a scope in their final order, each before those made inside of it."""
+        rows = layout(scope, lambda ticket: sort_key(ticket.call), lambda ticket: ticket.text != "")
+        for ticket, mark in rows:
+            yield self._final_document(ticket, mark)
+            if ticket.scope.in_use:
+                yield from self._documents_of(ticket.scope)
+
+    def _final_document(self, ticket: Ticket, mark: Mark | None) -> str:
+        if ticket.text is None:
+            unfinished = Recorded(ticket.call, {}, ticket.depth, unfinished=True, mark=mark)
+            return emitter.emit_document(schema.call_document(unfinished))
+        if not self._redactor.mentions(ticket.text, ticket.found):
+            return schema.marked(ticket.text, ticket.call, mark)
+        document = reader.parse_document(ticket.text, known_tags=TAGS)
+        again = self._redactor.redact(document, keys=False)
+        assert isinstance(again, dict)
+        return schema.marked(emitter.emit_document(again), ticket.call, mark)
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
         redacted = self._redactor.redact(outcome, keys=kind == "tool")

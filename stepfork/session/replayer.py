@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from stepfork.cassette.store import StoredCassette
-from stepfork.core.matching import match
+from stepfork.core.canonical import canonical_text
+from stepfork.core.lines import Line, Scope
+from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded, Tagged
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
@@ -20,11 +23,59 @@ class PastRecording(BaseException):
     """Ends a run that went on past a recorded failure. No ``except Exception`` of an agent sees it."""
 
 
+class Play:
+    """The calls of one scope on replay: those of the run, or those inside one call whose body runs.
+
+    `number` is the top-level call that they belong to, None for the run's own.
+    """
+
+    def __init__(
+        self, cassette: StoredCassette, calls: Sequence[int], scope: Scope, number: int | None = None
+    ) -> None:
+        self.calls = calls
+        self.number = number
+        self._cassette = cassette
+        self.order = Order(
+            cassette.lanes(calls),
+            scope,
+            optional=lambda at: self.recorded(at).unfinished,
+            cut_off=lambda at: "cancelled" in self.recorded(at).outcome,
+            content=lambda at: fingerprint(self.recorded(at).call),
+            answer=self._answer,
+        )
+
+    def recorded(self, at: int) -> Recorded:
+        """The call of that number in this scope."""
+        return self._cassette.recorded(self.calls[at])
+
+    def index(self, at: int) -> int:
+        """The number of the top-level call that the call of that number is or belongs to, from 1."""
+        return at + 1 if self.number is None else self.number
+
+    def _answer(self, at: int) -> bytes:
+        return canonical_text(self.recorded(at).outcome).encode("utf-8", "surrogatepass")
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """A tool whose body runs on replay: the calls inside of it are answered instead (``through``)."""
+
+    name: str
+    scope: Scope
+    play: Play
+
+
 class Replayer:
     """One replay of one cassette."""
 
     def __init__(
-        self, cassette: StoredCassette, redactor: Redactor, hints: faults.Hints, past_failure: str
+        self,
+        cassette: StoredCassette,
+        redactor: Redactor,
+        hints: faults.Hints,
+        past_failure: str,
+        scope: Scope,
+        through: Sequence[str] = (),
     ) -> None:
         self.cassette = cassette
         self._redactor = redactor
@@ -32,43 +83,120 @@ class Replayer:
         self._trying = 0
         self._shown: dict[str, int] | None = None  # placeholder -> the last call that holds it as its secret
         self._tops = cassette.tops
-        self._order = Order(len(self._tops), lambda at: cassette.recorded(self._tops[at]).unfinished)
+        self._play = Play(cassette, self._tops, scope)
+        self._through = through
+        self._bodies: list[Body] = []
+        self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
         self._made: list[int] = []
         self._where = faults.Where(cassette.path, len(self._tops), hints)
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
 
-    def answer(self, call: Incoming) -> Recorded:
-        """The recorded call that this one is.
+    def answer(self, call: Incoming, line: Line, inside: Body | None = None) -> Recorded | Body:
+        """The recorded call that this one is, or the body to run in its place.
+
+        `line` makes it, `inside` a body that runs.
 
         Raises:
-            ReplayMismatchError: if it is not the one that comes next.
+            ReplayMismatchError: if it is not one that may come next.
             PastRecording: if all recorded calls of a failed run are used up and the run may go on.
             CassetteError: if the next document cannot be read.
         """
         __tracebackhide__ = True
         call = replace(call, args=self._redactor.redact(call.args), target=self._redact_target(call))
-        first: ReplayMismatchError | None = None
-        for at in self._order.candidates():
-            recorded = self.cassette.recorded(self._tops[at])
+        play = self._play if inside is None else inside.play
+        differs: tuple[int, Mismatch] | None = None
+        early: tuple[int, int] | None = None
+        for step in play.order.steps(line, lambda: fingerprint(call)):
+            recorded = play.recorded(step.at)
             trial = self._renaming.fork()
-            self._trying = at
+            self._trying = play.index(step.at) - 1
             mismatch = match(recorded.call, call, trial.unify)
+            if mismatch is not None:
+                if differs is None or play.recorded(differs[0]).unfinished:
+                    differs = step.at, mismatch
+                continue
+            missing = play.order.missing(step)
+            if missing is not None:
+                early = early or (step.at, missing)
+                continue
+            if recorded.unfinished or (recorded.outcome.get("cancelled") and self.cassette.interrupted):
+                raise faults.no_answer(self._where, play.index(step.at), call)
+            self._commit(trial)
+            play.order.take(line, step)
+            step.line.add(step.at)
+            return self._taken(play, step.at, recorded)
+        raise self._refused(play, call, differs, early)
+
+    def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
+        position = play.calls[at]
+        if play is self._play:
+            self._made.append(at)
+        if self.cassette.holds_secrets(position):
+            self._redactor.reserve(recorded.outcome)
+        if recorded.call.kind == "tool" and recorded.call.name in self._through:
+            scope = Scope()
+            inside = Play(self.cassette, self.cassette.inside(position), scope, play.index(at))
+            body = Body(recorded.call.name, scope, inside)
+            self._bodies.append(body)
+            return body
+        if (
+            play is self._play
+            and recorded.call.kind == "tool"
+            and (hidden := self.cassette.llm_calls_inside(at))
+        ):
+            self.unchecked[recorded.call.name] += hidden
+        return recorded
+
+    def _refused(
+        self,
+        play: Play,
+        call: Incoming,
+        differs: tuple[int, Mismatch] | None,
+        early: tuple[int, int] | None,
+    ) -> ReplayMismatchError | PastRecording:
+        """Why this call may not come now."""
+        if early is not None:
+            at, missing = early
+            return self._too_early(play, call, at, missing)
+        left = play.order.left_over()
+        if differs is None and (left.missing or left.running):
+            expected = (left.missing or left.running)[0]
+            mismatch = match(play.recorded(expected).call, call, self._renaming.fork().unify)
             if mismatch is None:
-                if recorded.unfinished or (recorded.outcome.get("cancelled") and self.cassette.interrupted):
-                    raise faults.no_answer(self._where, at + 1, call)
-                self._commit(trial)
-                self._order.take(at)
-                self._made.append(at)
-                if self.cassette.holds_secrets(self._tops[at]):
-                    self._redactor.reserve(recorded.outcome)
-                return recorded
-            if not recorded.unfinished or first is None:
-                first = faults.differs(self._where, at + 1, recorded.call, call, mismatch, self._others())
-        if first is not None and self._order.left_over():
-            raise first
-        if self._stop_past:
-            raise PastRecording
-        raise faults.one_more(self._where, call, self._count_same(call))
+                return self._too_early(play, call, expected, expected)
+            differs = expected, mismatch
+        if differs is not None and (left.missing or left.running):
+            at, mismatch = differs
+            recorded = play.recorded(at).call
+            return faults.differs(self._where, play.index(at), recorded, call, mismatch, self._others(play))
+        if self._stop_past and play is self._play:
+            return PastRecording()
+        if play.number is not None:
+            return faults.one_more_inside(self._where, play.number, call)
+        return faults.one_more(self._where, call, self._count_same(call))
+
+    def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
+        """The call is recorded, but another has to come first; or it is another line's to make."""
+        recorded = play.recorded(missing).call
+        mismatch = match(recorded, call, self._renaming.fork().unify)
+        if mismatch is None:
+            return faults.too_early(self._where, play.index(missing), play.index(at), call)
+        index = play.index(missing)
+        return faults.differs(self._where, index, recorded, call, mismatch, self._others(play))
+
+    def body_returned(self, body: Body) -> None:
+        """A body that ran has returned.
+
+        Raises:
+            ReplayMismatchError: if it left out calls that were recorded inside of it.
+        """
+        left = self._left_inside(body)
+        if left:
+            raise faults.left_over_inside(self._where, body.name, left)
+
+    def _left_inside(self, body: Body) -> list[tuple[int, Incoming]]:
+        missing = body.play.order.left_over().missing
+        return [(body.play.index(at), body.play.recorded(at).call) for at in missing]
 
     def _shown_later(self, placeholder: str) -> bool:
         """Whether a call after the one at hand has this placeholder as the value of a secret argument."""
@@ -85,9 +213,11 @@ class Replayer:
         for value, label in trial.learned.items():
             trial.know(value, self._redactor.learn(value, label))
 
-    def refuse(self, kind: str, name: str, path: str, type_: str) -> ReplayMismatchError:
+    def refuse(self, kind: str, name: str, path: str, type_: str, line: Line) -> ReplayMismatchError:
         """The error for an argument that has no plain form."""
-        return faults.not_comparable(self._where, self._order.taken + 1, kind, name, path, type_)
+        at = self._play.order.expected(line)
+        index = len(self._tops) + 1 if at is None else at + 1
+        return faults.not_comparable(self._where, index, kind, name, path, type_)
 
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
         """The error for an agent that reads more of a stream than was recorded of it."""
@@ -96,7 +226,14 @@ class Replayer:
 
     def left_over(self) -> list[tuple[int, Incoming]]:
         """The recorded calls that had to be made and were not, numbered from 1."""
-        return [(at + 1, self.cassette.recorded(self._tops[at]).call) for at in self._order.left_over()]
+        left = [(at + 1, self._play.recorded(at).call) for at in self._play.order.left_over().missing]
+        for body in self._bodies:
+            left += self._left_inside(body)
+        return sorted(left, key=lambda pair: pair[0])
+
+    def still_running(self) -> list[tuple[int, Incoming]]:
+        """The recorded calls that a task or thread that is still running may yet have made."""
+        return [(at + 1, self._play.recorded(at).call) for at in self._play.order.left_over().running]
 
     def left_over_error(self, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
         """The error for them."""
@@ -105,6 +242,10 @@ class Replayer:
     def left_over_note(self, left: list[tuple[int, Incoming]]) -> str:
         """The note for them, where another error is reported already."""
         return faults.left_over_note(self._where, left)
+
+    def running_note(self, running: list[tuple[int, Incoming]]) -> str:
+        """The note for calls that something still running may yet have made."""
+        return faults.running_note(self._where, running)
 
     def calls(self) -> list[Call]:
         """The calls answered so far."""
@@ -125,8 +266,9 @@ class Replayer:
         assert isinstance(redacted, dict)
         return redacted
 
-    def _others(self) -> list[tuple[int, Incoming]]:
-        return [(at + 1, self.cassette.recorded(top).call) for at, top in enumerate(self._tops)]
+    def _others(self, play: Play | None = None) -> list[tuple[int, Incoming]]:
+        play = play or self._play
+        return [(play.index(at), play.recorded(at).call) for at in range(len(play.calls))]
 
     def _count_same(self, call: Incoming) -> int:
         return sum(match(other, call, self._renaming.fork().unify) is None for _, other in self._others())

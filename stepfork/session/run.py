@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
+from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
@@ -30,13 +32,14 @@ from stepfork.errors import (
 )
 from stepfork.session import faults
 from stepfork.session.config import Settings
+from stepfork.session.control import Frame, Strand
 from stepfork.session.modes import Action
 from stepfork.session.recorder import Recorder, Ticket, end_of
-from stepfork.session.replayer import PastRecording, Replayer
+from stepfork.session.replayer import Body, PastRecording, Replayer
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
 
-__all__ = ["Counts", "Ending", "PastRecording", "Recipe", "Run", "Ticket"]
+__all__ = ["Body", "Counts", "Ending", "PastRecording", "Recipe", "Run", "Ticket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,10 @@ class Run:
         went_past: whether a fixed agent went on past a recorded failure (``past_failure="stop"``).
         written: where a recording went, once it is closed.
         tokens: tokens that the answered LLM calls had cost when they were recorded.
+        scope: the lines of control that make its calls.
+        strands: how many tasks, threads and work items that were started in it have not ended.
+        note: what was odd but not wrong, once it is closed.
+        hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
     """
 
     def __init__(
@@ -92,7 +99,8 @@ class Run:
         hints: faults.Hints | None = None,
         outer: Run | None = None,
         similar: Callable[[Path], Path | None] = lambda path: None,
-        on_open: Callable[[tuple[str, ...], tuple[str, ...]], None] = lambda tools, exclude: None,
+        on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
+        hands_over: bool = False,
     ) -> None:
         self.path = path
         self.file = os.path.realpath(path)
@@ -103,6 +111,14 @@ class Run:
         self.went_past = False
         self.written: Written | None = None
         self.tokens = 0
+        self.scope = Scope()
+        self.strands = 0
+        self.hands_over = hands_over
+        self.note = ""
+        self.on_strand_end: Callable[[], None] = lambda: None
+        self._strangers: WeakKeyDictionary[Strand, Line] = WeakKeyDictionary()
+        self._when_alone: list[Callable[[], None]] = []
+        self._bodies = 0
         self._name = name or path.name.removesuffix(".yaml")
         self._recipe = recipe or Recipe()
         self._hints = hints
@@ -131,10 +147,11 @@ class Run:
         """How many calls were recorded, substituted, live, and how many tool bodies ran."""
         with self._lock:
             if self._recorder is not None:
-                made = self._recorder
-                return Counts(made.recorded, 0, made.live, made.bodies)
+                live = self._recorder
+                return Counts(live.recorded, 0, live.live, live.bodies)
             if self._replayer is not None:
-                return Counts(self._replayer.recorded, self._replayer.substituted, 0, 0)
+                made = self._replayer
+                return Counts(made.recorded, made.substituted - self._bodies, self._bodies, self._bodies)
             return Counts()
 
     def set_output(self, value: Any) -> None:
@@ -153,6 +170,16 @@ class Run:
                     type=problem.type,
                 ) from None
 
+    @property
+    def unchecked(self) -> dict[str, int]:
+        """LLM calls inside tools that were answered as a whole, by the tool's name."""
+        return {} if self._replayer is None else dict(self._replayer.unchecked)
+
+    @property
+    def missing(self) -> int:
+        """How many recorded calls had to be made and were not."""
+        return 0 if self._replayer is None else len(self._replayer.left_over())
+
     # -- what the driver says -----------------------------------------------------------------------
 
     @property
@@ -165,8 +192,8 @@ class Run:
         """The first fault of this session, which every later call and its end raise again."""
         return self._latched if isinstance(self._latched, StepforkError) else None
 
-    def begin(self, call: Incoming, parent: Ticket | None) -> Recorded | Ticket:
-        """A call arrives: the recorded call that answers it, or a ticket to make it live.
+    def begin(self, call: Incoming, frame: Frame) -> Recorded | Ticket | Body:
+        """A call arrives: the recorded call that answers it, a ticket to make it live, or a body to run.
 
         Raises:
             StepforkError: a mismatch, a missing or broken cassette; the same again for every later call.
@@ -178,14 +205,33 @@ class Run:
             try:
                 self.open()
                 if self._recorder is not None:
-                    return self._recorder.begin(call, parent)
+                    return self._recorder.begin(call, frame.inside, frame.line.last())
                 assert self._replayer is not None
-                recorded = self._replayer.answer(call)
+                answer = self._replayer.answer(call, frame.line, frame.inside)
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise
-            self.tokens += _tokens(recorded)
-            return recorded
+            if isinstance(answer, Body):
+                self._bodies += frame.inside is None
+            else:
+                self.tokens += _tokens(answer)
+            return answer
+
+    def body_returned(self, body: Body) -> None:
+        """A body that ran on replay has returned.
+
+        Raises:
+            ReplayMismatchError: if it left out calls that were recorded inside of it.
+        """
+        __tracebackhide__ = True
+        with self._lock:
+            self._check_latch()
+            assert self._replayer is not None
+            try:
+                self._replayer.body_returned(body)
+            except StepforkError as fault:
+                self._latched = fault
+                raise
 
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """A live call ended with this outcome."""
@@ -193,7 +239,15 @@ class Run:
             if self._recorder is not None and self.is_open:
                 self._recorder.finish(ticket, outcome)
 
-    def refuse(self, kind: str, name: str, problem: Unsupported, ticket: Ticket | None = None) -> None:
+    def refuse(
+        self,
+        kind: str,
+        name: str,
+        problem: Unsupported,
+        *,
+        line: Line | None = None,
+        ticket: Ticket | None = None,
+    ) -> None:
         """A value of a call has no plain form: while recording it goes on live, on replay it raises.
 
         Raises:
@@ -210,7 +264,7 @@ class Run:
                         self._recorder.drop(ticket)
                     return
                 assert self._replayer is not None
-                raise self._replayer.refuse(kind, name, problem.path, problem.type)
+                raise self._replayer.refuse(kind, name, problem.path, problem.type, line or self.scope.main)
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise
@@ -230,6 +284,48 @@ class Run:
     def at_close(self, end: Callable[[], None]) -> None:
         """Has a call that is still open (a stream not read to its end) tell what it saw at the end."""
         self._pending.append(end)
+
+    # -- what its strands say -----------------------------------------------------------------------
+
+    def line_started(self, frame: Frame, *, inline: bool) -> Line:
+        """A task, thread or work item is started there; the line that it is."""
+        with self._lock:
+            self.strands += 1
+            return frame.line.last() if inline else frame.line.fork()
+
+    def line_ended(self, line: Line | None, *, cancelled: bool) -> None:
+        """A strand has ended, and its line if it had one of its own."""
+        with self._lock:
+            self.strands -= 1
+            if line is not None:
+                line.end(cancelled=cancelled)
+            alone = self._when_alone if not self.strands and not self.is_open else []
+            self._when_alone = [] if alone else self._when_alone
+        self.on_strand_end()
+        for action in alone:
+            action()
+
+    def line_joined(self, line: Line, by: Line) -> None:
+        """The strand of a line saw that another, which it would have waited for, has ended."""
+        with self._lock:
+            if line.parent is by:
+                line.join()
+
+    def stranger(self, strand: Strand) -> Line:
+        """The line of a strand that none of this session's has started."""
+        with self._lock:
+            line = self._strangers.get(strand)
+            if line is None:
+                line = self._strangers[strand] = self.scope.stranger()
+            return line
+
+    def when_alone(self, action: Callable[[], None]) -> None:
+        """Does something once the session is closed and all strands that were started in it have ended."""
+        with self._lock:
+            if self.strands:
+                self._when_alone.append(action)
+                return
+        action()
 
     def _check_latch(self) -> None:
         __tracebackhide__ = True
@@ -254,13 +350,16 @@ class Run:
             return
         settings = self.settings
         if self.action == "record":
-            self._on_open(settings.tools, settings.exclude)
-            self._recorder = Recorder(self._start_writing(), self._redactor)
+            self._on_open(self, settings.tools, settings.exclude)
+            self._recorder = Recorder(self._start_writing(), self._redactor, self.scope)
         else:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
-            self._on_open(settings.tools + new, settings.exclude)
-            self._replayer = Replayer(stored, self._redactor, self._hints_for(stored), settings.past_failure)
+            self._on_open(self, settings.tools + new, settings.exclude)
+            hints = self._hints_for(stored)
+            self._replayer = Replayer(
+                stored, self._redactor, hints, settings.past_failure, self.scope, settings.through
+            )
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
         """Who opened the session knows best how to record again; else the cassette does."""
@@ -356,6 +455,12 @@ class Run:
 
     def _check_left_over(self, replayer: Replayer, error: BaseException | None) -> None:
         left = replayer.left_over()
+        running = replayer.still_running()
+        if running:
+            note = replayer.running_note(running)
+            if error is not None:
+                error.add_note(note)
+            self.note = note
         if not left:
             return
         if error is None or _is_clean_exit(error):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.matching import ABSENT, distance, match
 from stepfork.core.model import Incoming, Plain, Tagged
-from stepfork.core.order import Order
 from stepfork.core.wording import headline, spell, spell_pair
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -116,20 +115,3 @@ def test_spelling_is_json_where_json_can() -> None:
     assert spell(math.nan) == "NaN"
     assert spell("\ud83d") == r'"\ud83d"'
     assert spell(Tagged("decimal", "0.10")) == 'decimal("0.10")'
-
-
-@given(st.lists(st.booleans(), max_size=8), st.data())
-def test_order_takes_every_call_once_and_optional_ones_at_most_once(
-    optional: list[bool], data: st.DataObject
-) -> None:
-    order = Order(len(optional), optional.__getitem__)
-    taken = []
-    while candidates := list(order.candidates()):
-        if all(optional[at] for at in candidates) and data.draw(st.booleans()):
-            break
-        choice = data.draw(st.sampled_from(candidates))
-        order.take(choice)
-        taken.append(choice)
-    assert taken == sorted(set(taken))
-    must = [at for at, may in enumerate(optional) if not may]
-    assert [at for at in must if at not in taken] == order.left_over() == []

@@ -1,0 +1,66 @@
+"""The calls of a recording in progress, which stand in order of completion, as a finished one has them.
+
+Knows calls and their places; knows no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from stepfork.cassette.schema import Place
+from stepfork.core.canonical import canonical_text
+from stepfork.core.lanes import layout
+from stepfork.core.lines import Line, Scope
+from stepfork.core.model import Incoming, Recorded
+
+
+def sort_key(call: Incoming) -> tuple[str, str, str]:
+    """What calls of lines that nobody ordered are sorted by: kind, name, arguments."""
+    return call.kind, call.name, canonical_text(call.args)
+
+
+class Partial:
+    """The calls of a partial file, by the number of their start.
+
+    A call inside one that never ended has no parent in the file; it is left out, and counted in `lost`.
+    """
+
+    def __init__(self, calls: list[tuple[Recorded, Place]]) -> None:
+        self._calls = {place.start: (at, recorded, place) for at, (recorded, place) in enumerate(calls)}
+        self._inside: dict[int | None, list[int]] = {}
+        for start in sorted(self._calls):
+            self._inside.setdefault(self._calls[start][2].parent, []).append(start)
+
+    def ordered(self) -> list[tuple[int, Recorded]]:
+        """The calls in their final order, each with its place among those given and with its mark."""
+        return list(self._of(None))
+
+    def _of(self, parent: int | None) -> Iterator[tuple[int, Recorded]]:
+        starts = self._inside.get(parent, [])
+        rows = layout(self._scope(starts), lambda start: sort_key(self._calls[start][1].call))
+        for start, mark in rows:
+            at, recorded, _ = self._calls[start]
+            yield at, replace(recorded, mark=mark)
+            yield from self._of(start)
+
+    def _scope(self, starts: list[int]) -> Scope:
+        """The lines that made these calls."""
+        scope = Scope()
+        lines: dict[int | None, Line] = {None: scope.main}
+        told = [started for start in starts for started in self._calls[start][2].lines]
+        for started in sorted(told, key=lambda started: started.line):
+            if started.starter == -1 or started.starter not in lines:
+                lines[started.line] = scope.stranger()
+                continue
+            starter = lines[started.starter]
+            line = lines[started.line] = Line(scope, starter)
+            line.born = (started.calls, started.forks)
+            line.after = tuple(lines[other] for other in started.after if other in lines)
+        for start in starts:
+            line = lines.get(self._calls[start][2].line) or scope.main
+            line.add(start)
+        for line in sorted(lines.values(), key=lambda line: line.born):
+            if line.parent is not None:
+                line.parent.children[line.born] = line
+        return scope
