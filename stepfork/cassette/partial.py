@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from stepfork.cassette.schema import Place
 from stepfork.core.canonical import canonical_text
-from stepfork.core.lanes import layout
+from stepfork.core.layout import layout
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Incoming, Recorded
 

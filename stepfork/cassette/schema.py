@@ -43,7 +43,9 @@ _COMMON: Final = {
     "lines": "sequence",
     "unfinished": "flag",
     "cancelled": "flag",
+    "late": "flag",
 }
+_ENDS: Final = ("cancelled", "late")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
         _check_contents(document)
         _check_answer(document)
     outcome_names = _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - {"request", *_TARGET}
-    outcome = {key: value for key, value in document.items() if key in outcome_names or key == "cancelled"}
+    outcome = {key: value for key, value in document.items() if key in outcome_names or key in _ENDS}
     unfinished = bool(document.get("unfinished", False))
     ways = [key for key in ("result", "error", "cancelled", *RESPONSE_FIELDS) if key in outcome]
     if len(ways) != (0 if unfinished else 1) and not (kind == "llm" and ways[1:] == ["stream"]):

@@ -14,7 +14,7 @@ from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Recorded
 from stepfork.errors import CassetteError, StepforkError
 from stepfork.instrument.adapter import Outcome, Target
-from stepfork.instrument.waiting import until_cancelled
+from stepfork.instrument.waiting import until_cancelled, until_given_up
 from stepfork.session import active, control
 from stepfork.session.control import Frame
 from stepfork.session.run import Body, Run, Ticket
@@ -45,6 +45,7 @@ class Live:
         self._run = run
         self._target = target
         self.ticket = ticket
+        self._given_up = control.here().given_up()
 
     def inside(self) -> Inside:
         """For the time its body runs."""
@@ -77,6 +78,10 @@ class Live:
 
     def end(self, outcome: Outcome) -> None:
         """The call ended with this outcome; a stream says so when it is read to its end or closed."""
+        strand = control.here()
+        if not self._given_up and strand.given_up() and len(strand.frames) == 1:
+            outcome = {**outcome, "late": True}
+            self._run.set_apart(strand)
         self._run.finish(self.ticket, outcome)
 
     def at_close(self, end: Callable[[], None]) -> None:
@@ -150,6 +155,8 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         try:
             if step.outcome.get("cancelled"):
                 raise asyncio.CancelledError
+            if step.outcome.get("late"):
+                _wait_to_be_given_up()
             return answer(step)
         except BadValue as problem:
             raise unreadable(problem) from None
@@ -186,6 +193,17 @@ async def acall(
         raise
     step.returned(value)
     return value
+
+
+def _wait_to_be_given_up() -> None:
+    """When it was recorded, this call in a thread took longer than the task that waited for it did."""
+    strand = control.here()
+    future = None if strand.waiter is None else strand.waiter.known_future()
+    if strand.waiter is not None and future is not None:
+        until_given_up(future, strand.waiter.task)
+        run = session()
+        if run is not None:
+            run.set_apart(strand)
 
 
 def unreadable(problem: BadValue) -> StepforkError:

@@ -1,6 +1,6 @@
 """A call that was cancelled while it was recorded waits on replay to be so again, but not for the clock.
 
-Knows event loops and their timers; knows no session. What cancelled the call then - a timeout, another task -
+Knows event loops and their timers; knows no call. What cancelled the call then - a timeout, another task -
 does so again; where that waits for a timer, the clock of the loop jumps to it.
 """
 
@@ -8,16 +8,49 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
+from collections.abc import Callable
 from typing import Any, Final
+
+from stepfork.session import control
 
 _PATIENCE: Final = 0.05  # seconds that everything else gets before a timer that is not known to be ours
 
 
 async def until_cancelled() -> None:
     """Returns never; raises CancelledError once this task is cancelled."""
+    await _go_on(asyncio.current_task(), lambda: False)
+
+
+def until_given_up(future: Any, task: Any) -> None:
+    """Blocks this thread until the future of an event loop is done, in which a task waits for it."""
+    loop, given_up = future.get_loop(), threading.Event()
+
+    async def wait() -> None:
+        try:
+            await _go_on(task, future.done)
+        finally:
+            given_up.set()
+
+    def start() -> None:
+        if future.done():
+            given_up.set()
+            return
+        with control.neutral():
+            held.append(loop.create_task(wait()))
+
+    held: list[Any] = []  # the loop itself holds its tasks weakly
+    try:
+        loop.call_soon_threadsafe(start)
+    except RuntimeError:  # the loop has closed meanwhile
+        return
+    given_up.wait()
+
+
+async def _go_on(task: Any, enough: Callable[[], bool]) -> None:
+    """Lets the loop go on, its clock ahead of time, until it is enough."""
     loop = asyncio.get_running_loop()
-    task = asyncio.current_task(loop)
-    while True:
+    while not enough():
         await asyncio.sleep(0)
         if not _jump(loop, lambda timer: _cancels(timer, task)):
             await asyncio.sleep(_PATIENCE)

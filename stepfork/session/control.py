@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from stepfork.core.lines import Line
 
@@ -43,18 +43,25 @@ class Strand:
 
     Attributes:
         frames: from the outermost session to the innermost call; empty where nothing is known.
+        waiter: who waits for it, if it is work that a task gave to a thread.
     """
 
-    __slots__ = ("__weakref__", "_forked", "_line", "frames")
+    __slots__ = ("__weakref__", "_forked", "_line", "frames", "waiter")
 
     def __init__(self, frames: list[Frame] | None = None) -> None:
         self.frames = frames or []
         self._forked: Frame | None = None
+        self.waiter: Waiter | None = None
         self._line: Line | None = None  # the line that began with it
 
     def top(self) -> Frame | None:
         """The innermost frame, or None where nothing is known."""
         return self.frames[-1] if self.frames else None
+
+    def given_up(self) -> bool:
+        """Whether the task that gave this work to a thread waits for it no more."""
+        future = None if self.waiter is None else self.waiter.future
+        return future is not None and bool(future.cancelled())
 
     def end(self, *, cancelled: bool = False) -> None:
         """It has ended; may be said more than once."""
@@ -71,9 +78,29 @@ class Strand:
             _dropped.append((self._forked, self._line))
 
 
+class Waiter:
+    """The task that gave work to a thread, and the future of its event loop that it waits for."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+        self.future: Any = None
+        self.strand: ref[Strand] | None = None
+        self._told = threading.Event()
+
+    def tell(self, future: Any) -> None:
+        """The work is under way, and this is the future."""
+        self.future = future
+        self._told.set()
+
+    def known_future(self) -> Any:
+        """The future; the work may begin before it is known, so this may block for a moment."""
+        self._told.wait()
+        return self.future
+
+
 class _Here(threading.local):
     strand: Strand | None = None
-    forked: list[Strand] | None = None
+    waiter: Waiter | None = None
     pending: Strand | None = None
     neutral: bool = False
 
@@ -143,19 +170,21 @@ def fork(*, inline: bool = False) -> Strand | None:
     strand = Strand([Frame(frame.run, frame.inside, line)])
     strand._forked = strand.frames[0]
     strand._line = None if inline else line
-    if _here.forked is not None:
-        _here.forked.append(strand)
+    if _here.waiter is not None and _here.waiter.strand is None:
+        strand.waiter = _here.waiter
+        _here.waiter.strand = ref(strand)
     return strand
 
 
-def watch_fork(start: Callable[[], T]) -> tuple[T, Strand | None]:
-    """What a function gives, and the strand that it forked in this thread."""
-    forked: list[Strand] = []
-    before, _here.forked = _here.forked, forked
+@contextmanager
+def waited_for(task: Any) -> Iterator[Waiter]:
+    """What is forked inside is work that a task gives to a thread; the waiter is to be told the future."""
+    waiter = Waiter(task)
+    before, _here.waiter = _here.waiter, waiter
     try:
-        return start(), forked[0] if forked else None
+        yield waiter
     finally:
-        _here.forked = before
+        _here.waiter = before
 
 
 def _starter() -> Strand:

@@ -12,7 +12,9 @@ from stepfork.cassette.store import call_tree
 from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, Unsupported
 from stepfork.cassette.writer import Writer, Written
-from stepfork.core.lanes import Mark, layout
+from stepfork.core.canonical import canonical_text
+from stepfork.core.lanes import Mark
+from stepfork.core.layout import ambiguous, layout
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.redaction import Redactor
@@ -138,6 +140,19 @@ class Recorder:
         """
         return self._writer.finish(list(self._final_documents()), end)
 
+    def ambiguous(self) -> str:
+        """What to warn of: equal calls made at the same time with different answers; "" if there are none."""
+        pairs = list(ambiguous(self._scope, lambda ticket: sort_key(ticket.call), _answer_of))
+        if not pairs:
+            return ""
+        first, _ = pairs[0]
+        more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
+        return (
+            f"{describe(first.call.kind, first.call.name)} was called at the same time with equal arguments "
+            f"and gave different answers{more}; on replay the order in which tasks and threads start says "
+            "which answer is whose"
+        )
+
     def discard(self) -> None:
         """Nothing was recorded: no file is left."""
         self._writer.discard()
@@ -195,6 +210,21 @@ class Recorder:
                 }
                 return {**redacted, "stream": {**stream.encode(clean), **ends}}
         return redacted
+
+
+def _answer_of(ticket: Ticket) -> str:
+    """How a call ended, without the ids and times that differ anyway."""
+    if not ticket.text:
+        return ""
+    outcome = schema.read_call(reader.parse_document(ticket.text, known_tags=TAGS))[0].outcome
+    response = outcome.get("response")
+    if isinstance(response, dict):
+        said: Plain = {key: response[key] for key in ("choices", "output", "data") if key in response}
+        outcome = {**outcome, "response": said or response, "headers": None}
+    streamed = outcome.get("stream")
+    if isinstance(streamed, dict):
+        outcome = {**outcome, "stream": {**streamed, "wire": None}, "headers": None}
+    return canonical_text(outcome)
 
 
 def _may_hide_pieces(held: dict[str, Plain]) -> bool:

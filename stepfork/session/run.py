@@ -319,6 +319,12 @@ class Run:
                 line = self._strangers[strand] = self.scope.stranger()
             return line
 
+    def set_apart(self, strand: Strand) -> None:
+        """What the strand does from now on is a line of its own: nobody waits for it any more."""
+        with self._lock:
+            frame = strand.frames[0]
+            frame.line = frame.line.scope.stranger()
+
     def when_alone(self, action: Callable[[], None]) -> None:
         """Does something once the session is closed and all strands that were started in it have ended."""
         with self._lock:
@@ -480,6 +486,8 @@ class Run:
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(end)
+        if warning := recorder.ambiguous():
+            warnings.warn(f"{self.path}: {warning}", RuntimeWarning, stacklevel=2)
         if faults_found and not (error is not None and _contains(error, faults_found[0])):
             first = self._latched = faults_found[0]
             if error is None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepfork.core.lanes import BadMark, Lane, Mark, assemble, layout
+from stepfork.core.lanes import BadMark, Lane, Mark, assemble
+from stepfork.core.layout import layout
 from stepfork.core.lines import DEEPEST, Line, Scope
 from stepfork.core.order import Order
 
@@ -243,7 +244,7 @@ def test_a_started_line_may_come_in_any_order_where_a_set_starts_them() -> None:
         scope.main.fork().add(what)
     scope.main.add("done")
     rows = layout(scope, str)
-    assert [mark and mark.started for _, mark in rows] == [(2,), (1,), (), None]
+    assert [mark and mark.started for _, mark in rows] == [(2,), (1,), (3,), None]
     again = Scope()
     order = order_of(rows, again)
     lines = [again.main.fork() for _ in range(3)]

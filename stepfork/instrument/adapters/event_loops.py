@@ -57,12 +57,19 @@ def _run_threadsafe(wrapped: Callable[..., Any], instance: Any, args: Any, kwarg
 
 
 def _run_in_executor(wrapped: Callable[..., Any], loop: Any, args: Any, kwargs: Any) -> Any:
-    """The work is a strand already; this is about whoever awaits it at once."""
+    """The work is a strand already; this is about the task that awaits it."""
     if active.idle():
         return wrapped(*args, **kwargs)
-    future, strand = control.watch_fork(partial(wrapped, *args, **kwargs))
+    task = control.running_task()
+    future = None
+    with control.waited_for(task) as waiter:
+        try:
+            future = wrapped(*args, **kwargs)
+        finally:
+            waiter.tell(future)
+    strand = waiter.strand() if waiter.strand is not None else None
     if strand is not None:
-        future.add_done_callback(partial(_seen, strand, control.here(), control.running_task()))
+        future.add_done_callback(partial(_seen, strand, control.here(), task))
     return future
 
 
