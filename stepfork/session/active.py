@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepfork.session.run import Run
 
 _lock = threading.RLock()
+_counting = threading.Lock()
 _open: list[Run] = []
 _lingering = 0  # strands that outlive their session: their calls are refused
 _closed_listeners: list[Callable[[Run], None]] = []
@@ -59,15 +60,14 @@ def leave(run: Run, entered: Entered) -> None:
     with _lock:
         if run in _open:
             _open.remove(run)
-            _linger(run.strands)
-            run.on_strand_end = lambda: _linger(-1)
+    run.report_strands(_linger)
     for listener in list(_closed_listeners):
         listener(run)
 
 
 def _linger(number: int) -> None:
     global _lingering
-    with _lock:
+    with _counting:
         _lingering += number
 
 
@@ -128,12 +128,16 @@ def _chain_end() -> Run | None:
 
 
 def enclosing() -> Run | None:
-    """The session that a new one is opened inside of."""
+    """The session that a new one is opened inside of: that of the strand that opens it, if it has any."""
     frame = control.here().top()
-    if frame is not None and frame.run.is_open:
-        return frame.run
+    return frame.run if frame is not None and frame.run.is_open else None
+
+
+def any_run() -> Run | None:
+    """The session of the strand that runs here, or any that is open."""
+    known = enclosing()
     with _lock:
-        return _chain_end()
+        return known or (_open[-1] if _open else None)
 
 
 def idle() -> bool:

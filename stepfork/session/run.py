@@ -115,7 +115,7 @@ class Run:
         self.strands = 0
         self.hands_over = hands_over
         self.note = ""
-        self.on_strand_end: Callable[[], None] = lambda: None
+        self._on_strands: Callable[[int], None] = lambda more: None
         self._strangers: WeakKeyDictionary[Strand, Line] = WeakKeyDictionary()
         self._when_alone: list[Callable[[], None]] = []
         self._bodies = 0
@@ -291,17 +291,18 @@ class Run:
         """A task, thread or work item is started there; the line that it is."""
         with self._lock:
             self.strands += 1
+            self._on_strands(1)
             return frame.line.last() if inline else frame.line.fork()
 
     def line_ended(self, line: Line | None, *, cancelled: bool) -> None:
         """A strand has ended, and its line if it had one of its own."""
         with self._lock:
             self.strands -= 1
+            self._on_strands(-1)
             if line is not None:
                 line.end(cancelled=cancelled)
             alone = self._when_alone if not self.strands and not self.is_open else []
             self._when_alone = [] if alone else self._when_alone
-        self.on_strand_end()
         for action in alone:
             action()
 
@@ -324,6 +325,12 @@ class Run:
         with self._lock:
             frame = strand.frames[0]
             frame.line = frame.line.scope.stranger()
+
+    def report_strands(self, count: Callable[[int], None]) -> None:
+        """Tells how many strands that were started in it go on, and from now on of each start and end."""
+        with self._lock:
+            count(self.strands)
+            self._on_strands = count
 
     def when_alone(self, action: Callable[[], None]) -> None:
         """Does something once the session is closed and all strands that were started in it have ended."""

@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "matrix"
 PYTHONS = ("3.11", "3.12", "3.13")
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+"""The Python that `make test` uses."""
 SDKS = {
     "1-oldest": ["openai==1.40.0", "httpx<0.28"],  # it hands httpx an argument that 0.28 no longer takes
     "1-newest": ["openai>=1.40,<2"],
@@ -76,8 +78,7 @@ def _dependencies() -> list[str]:
 def environments() -> tuple[list[Environment], list[str]]:
     """The environments, and the Pythons that were not found."""
     found = {version: interpreter for version in PYTHONS if (interpreter := _find(version)) is not None}
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    base = here if here in found else next(iter(found))
+    base = HERE if HERE in found else next(iter(found))
     columns = [Environment(base, sdk, found[base]) for sdk in SDKS]
     columns += [Environment(python, NEWEST, found[python]) for python in found if python != base]
     return columns, [version for version in PYTHONS if version not in found]
@@ -97,7 +98,7 @@ def _find(version: str) -> Path | None:
 
 
 def _places(version: str) -> Iterator[Path]:
-    if f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
+    if version == HERE:
         yield Path(sys.executable)
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         yield Path(folder) / f"python{version}"

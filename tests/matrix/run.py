@@ -1,5 +1,7 @@
 """The matrix: the adapter tests on every environment, cassettes of each replayed on all others, the table.
 
+On every Python but that of `make test` also the tests of threads, tasks and pools.
+
 python tests/matrix/run.py           run everything; print the table; fail if anything fails
 python tests/matrix/run.py --docs    and write the table into docs/openai.md
 """
@@ -16,9 +18,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from environments import ROOT, Environment, attempt, environments
+from environments import HERE, NEWEST, ROOT, Environment, attempt, environments
 
 DOCS = ROOT / "docs" / "openai.md"
+CONCURRENCY = [  # and tests/adapters/test_strands.py, which runs with the adapters
+    "tests/core/test_order.py",
+    "tests/session/test_order_of_calls.py",
+    "tests/session/test_fork_join.py",
+]
 BEGIN, END = "<!-- table: make matrix-docs -->", "<!-- end of table -->"
 
 
@@ -39,15 +46,16 @@ def main() -> int:
 
     every("installing", Environment.make)
     tested = every("testing", tests)
+    ordered = every("testing threads, tasks and pools", concurrency)
     crossed = every("replaying the cassettes of the others", lambda column: cross(column, columns))
     text = table([results(column) for column in columns])
     print(text)
     if args.docs:
         write_docs(text)
     failed = False
-    for column, test_passed, cross_passed in zip(columns, tested, crossed, strict=True):
-        for what, passed in (("tests", test_passed), ("cross", cross_passed)):
-            if not passed:
+    for column, *passed in zip(columns, tested, ordered, crossed, strict=True):
+        for what, well in zip(("tests", "concurrency", "cross"), passed, strict=True):
+            if not well:
                 failed = True
                 print(f"\n== {column.name}: {what} failed")
                 print("\n".join((column.folder / f"{what}.log").read_text("utf-8").splitlines()[-25:]))
@@ -58,11 +66,24 @@ def main() -> int:
 def tests(column: Environment) -> bool:
     """Runs the adapter tests; they leave a table and their cassettes."""
     shutil.rmtree(column.folder / "table", ignore_errors=True)
-    log = column.folder / "tests.log"
+    # one of them is about what comes out of this
+    which = ["tests/adapters", "--ignore", "tests/adapters/test_openai_docs.py"]
+    return pytest(column, "tests", which, MATRIX_TABLE=str(column.folder / "table"))
+
+
+def concurrency(column: Environment) -> bool:
+    """Runs the tests of threads, tasks and pools, once for each Python that `make test` leaves out."""
+    if column.python == HERE or column.sdk != NEWEST:
+        return True
+    return pytest(column, "concurrency", CONCURRENCY)
+
+
+def pytest(column: Environment, what: str, which: Sequence[str], **variables: str) -> bool:
+    """Runs some tests; the log has the name of what they are."""
+    log = column.folder / f"{what}.log"
     log.unlink(missing_ok=True)
-    command = [str(column.own), "-m", "pytest", "tests/adapters", "-q", "-p", "no:cacheprovider"]
-    command += ["--ignore", "tests/adapters/test_openai_docs.py"]  # that is about what comes out of this
-    return attempt(command, log, MATRIX_TABLE=str(column.folder / "table"))
+    command = [str(column.own), "-m", "pytest", *which, "-q", "-p", "no:cacheprovider"]
+    return attempt(command, log, **variables)
 
 
 def cross(column: Environment, columns: Sequence[Environment]) -> bool:

@@ -12,37 +12,18 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
-from session.fork_join import (
-    NEWEST,
-    OLDEST,
-    TOOLS,
-    Call,
-    Fork,
-    Group,
-    Join,
-    Performance,
-    Program,
-    Schedule,
-    Stuck,
-    canonical,
-    could_be,
-    every_schedule,
-    perform,
-    programs,
-    rewrite,
-    schedules,
-    sequential_programs,
-    shape,
-    swap,
-    tasks,
-    threads,
-    tools_in,
-)
+from support.fork_join.controller import Stuck
+from support.fork_join.drawing import programs, sequential_programs
+from support.fork_join.happens_before import could_be, shape
+from support.fork_join.interpreter import Performance
+from support.fork_join.mutants import canonical, mutants, rewrite, swap
+from support.fork_join.performances import every_schedule, perform, tools_in
+from support.fork_join.programs import Call, Fork, Group, Join, Program, tasks, threads
+from support.fork_join.schedules import NEWEST, OLDEST, Schedule, schedules
 
 import stepfork
 
@@ -186,28 +167,6 @@ def test_every_legal_schedule_replays(
 
 
 # -- what is not -------------------------------------------------------------------------------------
-
-
-def another(draw: Any, call: Call) -> Call:
-    tool = draw(st.sampled_from(TOOLS[:3]))
-    return Call(tool, draw(st.sampled_from([n for n in (0, 1, 2, 7) if (tool, n) != call.content])))
-
-
-def mutants(draw: Any, program: Program, sort: str) -> Iterator[Program]:
-    """Programs that differ in one call; swapped are calls that the program makes one after the other."""
-    known = shape(program)
-    number = draw(st.integers(0, len(known.calls) - 1))
-    call = known.calls[number]
-    if sort == "drop":
-        yield rewrite(program, {number: ()})
-    elif sort == "add":
-        new = draw(st.sampled_from([call, another(draw, call)]))
-        yield rewrite(program, {number: (call, new) if draw(st.booleans()) else (new, call)})
-    elif sort == "change":
-        yield rewrite(program, {number: (another(draw, call),)})
-    elif pairs := known.swappable():
-        for first, second in draw(st.lists(st.sampled_from(pairs), max_size=5, min_size=1, unique=True)):
-            yield swap(program, first, second)
 
 
 @pytest.mark.parametrize("sort", ["swap", "drop", "add", "change"])

@@ -139,3 +139,32 @@ def test_a_call_of_many_lanes_costs_the_same_at_the_end(
         assert counted["match"] <= 3 * total
         assert counted["_state"] <= 3 * total
         assert counted["_ahead"] <= 3 * total
+
+
+def test_a_wait_that_was_in_time_may_give_up_on_replay(make_module: Any, tmp_path: Path) -> None:
+    """A thread that was joined with a timeout is a line of its own, however the timeout went."""
+    tools = make_module("def say(n):\n    return n\n")
+    path = tmp_path / "run.yaml"
+
+    def agent(in_time: bool) -> None:
+        gate = threading.Event()
+
+        def background() -> None:
+            assert gate.wait(60)
+            tools.say("background")
+
+        thread = threading.Thread(target=background)
+        thread.start()
+        if in_time:
+            gate.set()
+        thread.join(60 if in_time else 0.01)
+        tools.say("main")
+        gate.set()
+        thread.join()
+
+    for recorded in (True, False):
+        with stepfork.record(path, tools=[tools.__name__]):
+            agent(recorded)
+        for replayed in (True, False):
+            with stepfork.replay(path):
+                agent(replayed)

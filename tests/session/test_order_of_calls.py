@@ -1,6 +1,6 @@
 """Programs that simpler rules of order get wrong, each recorded under some schedules and replayed under all.
 
-The threads, tasks and pools are real; the controller of `session.fork_join` decides who goes next.
+The threads, tasks and pools are real; the controller of `support.fork_join` decides who goes next.
 """
 
 from __future__ import annotations
@@ -19,26 +19,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from session.fork_join import (
-    NEWEST,
-    OLDEST,
-    Call,
-    Fork,
-    Group,
-    Inline,
-    Join,
-    Performance,
-    Program,
-    Schedule,
-    Step,
-    every_schedule,
-    perform,
-    shape,
-    swap,
-    tasks,
-    threads,
-    tools_in,
-)
+from support.fork_join.happens_before import shape
+from support.fork_join.interpreter import Performance
+from support.fork_join.mutants import swap
+from support.fork_join.performances import every_schedule, perform, tools_in
+from support.fork_join.programs import Call, Fork, Group, Inline, Join, Program, Step, tasks, threads
+from support.fork_join.schedules import NEWEST, OLDEST, Schedule
 
 import stepfork
 

@@ -22,7 +22,7 @@ _warned: WeakSet[Run] = WeakSet()
 
 def _start(wrapped: Callable[..., Any], process: Any, args: Any, kwargs: Any) -> Any:
     if not active.idle() and _start_method(process) != "fork":
-        run = active.enclosing()
+        run = active.any_run()
         if run is not None and run not in _warned:
             _warned.add(run)
             warnings.warn(

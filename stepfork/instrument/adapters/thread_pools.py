@@ -41,7 +41,8 @@ def _seen(wrapped: Callable[..., Any], future: Any, args: Any, kwargs: Any) -> A
     try:
         return wrapped(*args, **kwargs)
     finally:
-        if not active.idle() and future.done() and not control.in_callback():
+        gives_up = any(value is not None for value in (*args, *kwargs.values()))
+        if not gives_up and not active.idle() and future.done() and not control.in_callback():
             control.joined(_strands.get(future))
 
 

@@ -54,10 +54,11 @@ def _start(wrapped: Callable[..., Any], thread: Any, args: Any, kwargs: Any) -> 
 
 
 def _join(wrapped: Callable[..., Any], thread: Any, args: Any, kwargs: Any) -> Any:
-    value = wrapped(*args, **kwargs)
-    if not active.idle() and not thread.is_alive():
+    result = wrapped(*args, **kwargs)
+    gives_up = any(value is not None for value in (*args, *kwargs.values()))
+    if not gives_up and not active.idle():
         control.joined(_strands.get(thread))
-    return value
+    return result
 
 
 class _Threads:
