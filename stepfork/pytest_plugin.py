@@ -276,6 +276,7 @@ def pytest_fixture_setup(
         _settle(session, error)
         raise
     _settle(session, None)
+    fixturedef.addfinalizer(run.hand_over_no_more)
     plugin.check_shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
     return result
 

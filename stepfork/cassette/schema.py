@@ -186,6 +186,8 @@ def _read_mark(document: dict[str, Plain]) -> Mark | None:
         return None
     started, after = document.get("started", []), document.get("after", [])
     numbers = started if isinstance(started, list) else [started]
+    if not numbers and "started" in document:
+        raise Fault("started", "a number from 1 expected, or a list of them")
     for number in numbers:
         if type(number) is not int or number < 1:
             raise Fault("started", "a number from 1 expected, or a list of them")

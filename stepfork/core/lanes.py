@@ -15,8 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from stepfork.core.lines import Position
+from stepfork.core.lines import DEEPEST, Position
 
+_LONGEST: Final = 1000
+_MOST: Final = 10**6
 _NAME: Final = re.compile(r"([a-z]+|[A-Z]+)(\.[a-z]+)*\Z")
 
 
@@ -53,11 +55,12 @@ class Place:
         waited: those that had ended before another was started; a lane follows the first `Lane.waits` ones.
     """
 
-    __slots__ = ("lanes", "waited")
+    __slots__ = ("known", "lanes", "waited")
 
     def __init__(self) -> None:
         self.lanes: list[Lane] = []
         self.waited: list[Lane] = []
+        self.known: set[Lane] = set()  # the same
 
 
 class Lane:
@@ -119,8 +122,11 @@ def assemble(marks: Iterable[tuple[int, Mark | None]]) -> Lanes:
 
 def _lane(at: int, mark: Mark, main: Lane, strangers: dict[str, Lane]) -> Lane:
     """The lane of a mark; made, with those above it that made no call, where it is new."""
-    if _NAME.match(mark.lane) is None:
-        raise BadMark(at, "lane", f"{mark.lane!r} is no name of a lane: letters, with dots between levels")
+    if len(mark.lane) > _LONGEST or _NAME.match(mark.lane) is None:
+        name = f"{mark.lane[:40]!r}{'...' if len(mark.lane) > 40 else ''}"
+        raise BadMark(at, "lane", f"{name} is no name of a lane: letters, with dots between levels")
+    if mark.lane.count(".") > DEEPEST:
+        raise BadMark(at, "lane", f"lanes are nested at most {DEEPEST} deep")
     step, fresh = main, []
     for level, name in enumerate(mark.lane.split(".")):
         outside = level == 0 and name[0].isupper()
@@ -142,6 +148,8 @@ def _number(at: int, mark: Mark, fresh: Sequence[Lane]) -> None:
     """Says which of the lines started there each new lane was."""
     if len(mark.started) > len(fresh):
         raise BadMark(at, "started", f"at most {len(fresh)} numbers here, found {len(mark.started)}")
+    if any(number > _MOST for number in mark.started):
+        raise BadMark(at, "started", f"at most {_MOST} lines are started in one place")
     given = (0,) * (len(fresh) - len(mark.started)) + mark.started
     for lane, number in zip(fresh, given, strict=True):
         parent = lane.parent
@@ -164,8 +172,10 @@ def _wait(at: int, mark: Mark, fresh: Sequence[Lane]) -> None:
             assert lane.place is not None
             other = lane.parent.named.get(name)
             if lane.parent.name == above and other is not None and other is not lane:
-                if other not in lane.place.waited:
-                    lane.place.waited.append(other)
+                if other in lane.place.known:
+                    raise BadMark(at, "after", f"lane {full!r} is named here or by a lane before it already")
+                lane.place.waited.append(other)
+                lane.place.known.add(other)
                 break
         else:
             raise BadMark(at, "after", f"no lane {full!r} was started before this one there")

@@ -126,7 +126,7 @@ class _Writer:
                 batches.append((waited, []))
             batches[-1][1].append(one)
         for known, together in batches:
-            behind = tuple(names[other] for other in known)
+            behind = tuple(sorted((names[other] for other in known), key=lambda name: (len(name), name)))
             if len(together) > 1:
                 together.sort(key=lambda one: self.content(one.line))
             for one in together:

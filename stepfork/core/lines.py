@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 Position: TypeAlias = tuple[int, int]
 """``(calls made, lines started since the last of them)``."""
 
-DEEPEST: Final = 40
-"""Lines nested deeper than this count as strangers: nothing is known of what came before them."""
+DEEPEST: Final = 100
+"""What lines nested deeper than this do counts as done by the line that started them."""
 
 
 class Line:
@@ -86,9 +86,10 @@ class Line:
         """Starts a line."""
         if self.into is not None:
             return self.last().fork()
-        if self.depth >= DEEPEST:
-            return self.scope.stranger()
         line = Line(self.scope, self)
+        if line.depth > DEEPEST:
+            line.into = self
+            return line
         line.after, self._ended = tuple(self._ended), []
         self.children[line.born] = line
         self.forks += 1

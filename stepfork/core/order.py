@@ -233,17 +233,12 @@ class Order:
         waiting = self._open.get(lane)
         if waiting is None:
             waiting = self._open[lane] = deque(lane.children.values())
-        still: list[Lane] = []
-        missing: int | None = None
-        while waiting and waiting[0].born[0] <= index and missing is None:
-            child = waiting.popleft()
-            state = self._state(child, caller)
+        while waiting and waiting[0].born[0] <= index:
+            state = self._state(waiting[0], caller)
             if isinstance(state, int):
-                missing = state
-            if state is not _SETTLED:
-                still.append(child)
-        waiting.extendleft(reversed(still))
-        return missing
+                return state
+            waiting.popleft()  # what may come yet and does not is left over at the end
+        return None
 
     def _state(self, lane: Lane, caller: Line) -> int | Literal["settled", "may come"]:
         """Whether a lane and all it started are done, may go on yet, or left out a call (which)."""

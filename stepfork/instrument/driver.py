@@ -7,14 +7,16 @@ call that really runs).
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from stepfork.cassette.values import BadValue, Unsupported
+from stepfork.core.lines import Scope
 from stepfork.core.model import Recorded
 from stepfork.errors import CassetteError, StepforkError
 from stepfork.instrument.adapter import Outcome, Target
-from stepfork.instrument.waiting import until_cancelled, until_given_up
+from stepfork.instrument.waiting import NothingLeft, until_cancelled, until_closed, until_given_up
 from stepfork.session import active, control
 from stepfork.session.control import Frame
 from stepfork.session.run import Body, Run, Ticket
@@ -38,14 +40,28 @@ class Inside:
         control.pop(self._strand, self._frame)
 
 
+class Aside:
+    """What is started meanwhile is none of the program's: an SDK at work before its call is known."""
+
+    def __init__(self, where: Frame) -> None:
+        self._frame = Frame(where.run, where.inside, Scope().main)
+
+    def __enter__(self) -> None:
+        self._strand = control.push(self._frame)
+
+    def __exit__(self, *_: object) -> None:
+        control.pop(self._strand, self._frame)
+
+
 class Live:
     """A call that really runs: its ticket, and who gets its outcome."""
 
-    def __init__(self, run: Run, target: Target, ticket: Ticket) -> None:
+    def __init__(self, run: Run, target: Target, ticket: Ticket, where: Frame) -> None:
         self._run = run
         self._target = target
         self.ticket = ticket
-        self._given_up = control.here().given_up()
+        strand = control.here()
+        self._may_be_late = where is strand.frames[0] and not strand.given_up() if strand.frames else False
 
     def inside(self) -> Inside:
         """For the time its body runs."""
@@ -59,7 +75,7 @@ class Live:
 
     def raised(self, error: BaseException) -> None:
         """The call raised. What ends the whole run (KeyboardInterrupt, GeneratorExit) is no outcome."""
-        if isinstance(error, asyncio.CancelledError):
+        if is_cancelled(error):
             self.end({"cancelled": True})
         elif isinstance(error, Exception | SystemExit):
             outcome = self._said(lambda: self._target.raised(error))
@@ -79,7 +95,7 @@ class Live:
     def end(self, outcome: Outcome) -> None:
         """The call ended with this outcome; a stream says so when it is read to its end or closed."""
         strand = control.here()
-        if not self._given_up and strand.given_up() and len(strand.frames) == 1:
+        if self._may_be_late and strand.given_up():
             outcome = {**outcome, "late": True}
             self._run.set_apart(strand)
         self._run.finish(self.ticket, outcome)
@@ -123,14 +139,16 @@ def session() -> Run | None:
     return None if found is None else found.run
 
 
-def enter(target: Target) -> Recorded | Live | Running | None:
+def enter(target: Target, where: Frame | None = None) -> Recorded | Live | Running | None:
     """What becomes of a call: a recorded answer, a live call to be recorded, a body to run, or `THROUGH`.
+
+    `where` says where it belongs, if that is not here.
 
     Raises:
         StepforkError: a mismatch and its kind, from the session.
     """
     __tracebackhide__ = True
-    where = frame()
+    where = where or frame()
     if where is None:
         return THROUGH
     run = where.run
@@ -141,7 +159,7 @@ def enter(target: Target) -> Recorded | Live | Running | None:
         return THROUGH
     answer = run.begin(incoming, where)
     if isinstance(answer, Ticket):
-        return Live(run, target, answer)
+        return Live(run, target, answer, where)
     return Running(run, answer) if isinstance(answer, Body) else answer
 
 
@@ -155,6 +173,8 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         try:
             if step.outcome.get("cancelled"):
                 raise asyncio.CancelledError
+            if step.unfinished:
+                _wait_for_the_end(step)
             if step.outcome.get("late"):
                 _wait_to_be_given_up()
             return answer(step)
@@ -180,8 +200,8 @@ async def acall(
         return await live()
     if isinstance(step, Recorded):
         try:
-            if step.outcome.get("cancelled"):
-                await until_cancelled()
+            if step.unfinished or step.outcome.get("cancelled"):
+                await cancelled_again(step, jump=not step.unfinished)
             return await answer(step)
         except BadValue as problem:
             raise unreadable(problem) from None
@@ -193,6 +213,33 @@ async def acall(
         raise
     step.returned(value)
     return value
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether an error says that a task or a scope was cancelled."""
+    trio = sys.modules.get("trio")
+    return isinstance(error, (asyncio.CancelledError, *([trio.Cancelled] if trio is not None else [])))
+
+
+async def cancelled_again(recorded: Recorded, *, jump: bool = True) -> None:
+    """Waits until whoever cancelled this call when it was recorded does so again; raises if nobody will."""
+    run = session()
+    try:
+        await until_cancelled(jump=jump)
+    except NothingLeft:
+        if run is None:
+            raise
+        raise run.unanswered(recorded) from None
+
+
+def _wait_for_the_end(recorded: Recorded) -> None:
+    """When it was recorded, this call in a thread was still running at the end of the session."""
+    run, strand = session(), control.here()
+    if run is None:
+        return
+    if not until_closed(lambda: run.is_open, strand):
+        raise run.unanswered(recorded)
+    raise control.Over
 
 
 def _wait_to_be_given_up() -> None:

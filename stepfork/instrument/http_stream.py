@@ -6,11 +6,11 @@ one event at a time, so that what it read of a stream does not depend on how the
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from stepfork.cassette.exceptions import decode_exception, encode_exception
 from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Plain
 from stepfork.instrument import driver
+from stepfork.instrument.waiting import NothingLeft, until_cancelled
 
 EVENTS: Final = "text/event-stream"
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -41,12 +42,20 @@ def library(message: Any) -> Any:
 class Tee:
     """Takes down a response while its consumer reads it; `done` is called once, when that ends.
 
+    `inside` is entered while the library reads: what it starts for that is none of the program's.
+
     Attributes:
         ended: whether it was read to its end, closed or broken.
     """
 
-    def __init__(self, response: Any, done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        response: Any,
+        done: Callable[[], None],
+        inside: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self.ended = False
+        self._inside = inside
         self._whole = False
         self._response = response
         self._inner = response.stream
@@ -68,6 +77,16 @@ class Tee:
         if done is not None:
             done()
             self._seen = []
+
+    def pull(self, chunks: Iterator[bytes]) -> bytes | None:
+        """What the network gives next; None at the end."""
+        with self._inside():
+            return next(chunks, None)
+
+    async def apull(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        """The same of an async response."""
+        with self._inside():
+            return await anext(chunks, None)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -110,7 +129,7 @@ class Tee:
         if self._broken is None or isinstance(self._broken, KeyboardInterrupt):
             done = self.content().rstrip().endswith(b"data: [DONE]")  # some SDKs read no further
             return {} if done else {"closed": True}
-        if isinstance(self._broken, asyncio.CancelledError):
+        if driver.is_cancelled(self._broken):
             return {"cancelled": True}
         return {"broken": _encoded(self._broken, library(self._response))}
 
@@ -119,12 +138,14 @@ def _teed(module: Any, tee: Tee, inner: Any) -> Any:
     class Teed(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             with tee.reading():
-                for chunk in inner:
+                chunks = iter(inner)
+                while (chunk := tee.pull(chunks)) is not None:
                     yield from tee.pieces(chunk)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             with tee.reading():
-                async for chunk in inner:
+                chunks = aiter(inner)
+                while (chunk := await tee.apull(chunks)) is not None:
                     for piece in tee.pieces(chunk):
                         yield piece
 
@@ -166,7 +187,8 @@ def replayed(
             for piece in pieces:
                 yield piece
             if end.get("cancelled"):
-                await asyncio.Event().wait()  # whoever cancelled the reader does so again
+                with contextlib.suppress(NothingLeft):
+                    await until_cancelled()  # whoever cancelled the reader does so again
             finish()
 
         def close(self) -> None:

@@ -81,6 +81,10 @@ def current() -> Frame | None:
     control.end_dropped()
     strand = control.here()
     frame = strand.top()
+    caller = control.scheduler() if frame is None else None
+    if caller is not None and caller.frames:  # a callback: nothing says what it comes after
+        known = caller.frames[-1].run
+        frame = Frame(known, None, known.scope.stranger())
     if frame is not None:
         if frame.run.is_open:
             return frame

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from stepfork.core.lines import Line
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Over(BaseException):
+    """Ends a strand whose recording says nothing of what comes now. A thread ends with it without a word."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,20 +47,31 @@ class Strand:
 
     Attributes:
         frames: from the outermost session to the innermost call; empty where nothing is known.
+        owner: the task, or the number of the thread, that nobody announced.
         waiter: who waits for it, if it is work that a task gave to a thread.
+        wanted: whether somebody waits for its end, whatever it takes.
     """
 
-    __slots__ = ("__weakref__", "_forked", "_line", "frames", "waiter")
+    __slots__ = ("__weakref__", "_forked", "_line", "frames", "owner", "waiter", "wanted")
 
-    def __init__(self, frames: list[Frame] | None = None) -> None:
+    def __init__(self, frames: list[Frame] | None = None, owner: ref[Any] | int | None = None) -> None:
         self.frames = frames or []
+        self.owner = owner
         self._forked: Frame | None = None
         self.waiter: Waiter | None = None
+        self.wanted = False
         self._line: Line | None = None  # the line that began with it
 
     def top(self) -> Frame | None:
         """The innermost frame, or None where nothing is known."""
         return self.frames[-1] if self.frames else None
+
+    def is_alive(self) -> bool:
+        """Whether its owner, which nobody announced, goes on."""
+        if isinstance(self.owner, int):
+            return self.owner in sys._current_frames()
+        task = None if self.owner is None else self.owner()
+        return task is not None and not task.done()
 
     def given_up(self) -> bool:
         """Whether the task that gave this work to a thread waits for it no more."""
@@ -90,6 +105,8 @@ class Waiter:
     def tell(self, future: Any) -> None:
         """The work is under way, and this is the future."""
         self.future = future
+        if future is not None:
+            _works.add(self)
         self._told.set()
 
     def known_future(self) -> Any:
@@ -98,11 +115,23 @@ class Waiter:
         return self.future
 
 
+_works: WeakSet[Waiter] = WeakSet()
+
+
+def works_in_threads(loop: Any, beside: Any) -> bool:
+    """Whether a thread works for a task of this loop, another one than for the future `beside`."""
+    futures = [work.future for work in list(_works)]
+    return any(one is not beside and not one.done() and one.get_loop() is loop for one in futures)
+
+
 class _Here(threading.local):
     strand: Strand | None = None
     waiter: Waiter | None = None
     pending: Strand | None = None
     neutral: bool = False
+
+    def __init__(self) -> None:
+        self.callback = Strand()  # what runs in a callback of an event loop
 
 
 _here = _Here()
@@ -116,12 +145,17 @@ def here() -> Strand:
     """The strand that runs now."""
     task = running_task()
     if task is None:
-        return _of_thread()
+        return _here.callback if in_callback() else _of_thread()
     strand = _tasks.get(task)
     if strand is None:
-        strand = _here.pending or Strand()
+        strand = _here.pending or Strand(owner=ref(task))
         _tasks[task] = strand
     return strand
+
+
+def scheduler() -> Strand | None:
+    """In a callback of an event loop, who had it called; None anywhere else."""
+    return _starter() if in_callback() else None
 
 
 def running_task() -> Any:
@@ -136,7 +170,7 @@ def running_task() -> Any:
 def _of_thread() -> Strand:
     strand = _here.strand
     if strand is None:
-        strand = _here.strand = Strand()
+        strand = _here.strand = Strand(owner=threading.get_ident())
     return strand
 
 
@@ -189,7 +223,9 @@ def waited_for(task: Any) -> Iterator[Waiter]:
 
 def _starter() -> Strand:
     """Who starts something now. In a callback of an event loop it is whoever had it called."""
-    return (_context.get() or _of_thread()) if in_callback() else here()
+    if not in_callback():
+        return here()
+    return _here.callback if _here.callback.frames else _context.get() or _of_thread()
 
 
 def joined(strand: Strand | None, by: Strand | None = None) -> None:
@@ -223,12 +259,16 @@ def handing_over(strand: Strand) -> Iterator[None]:
 @contextmanager
 def running(strand: Strand) -> Iterator[None]:
     """The current thread works as this strand; it may do so again later."""
-    before, _here.strand = _here.strand, strand
+    before = _here.strand, _here.callback
+    if in_callback():
+        _here.callback = strand
+    else:
+        _here.strand = strand
     token = _context.set(strand)
     try:
         yield
     finally:
-        _here.strand = before
+        _here.strand, _here.callback = before
         _context.reset(token)
 
 

@@ -190,6 +190,17 @@ def no_answer(where: Where, index: int, incoming: Incoming) -> ReplayMismatchErr
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
 
 
+def nobody_cancels(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
+    """The recorded call was cancelled, and nothing in the program does so any more."""
+    what = describe(incoming.kind, incoming.name)
+    lines = [
+        f"call #{index}: {what} was cancelled when it was recorded, and nothing cancels it now",
+        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        *_again(where),
+    ]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+
+
 def read_further(where: Where, index: int, recorded: Incoming) -> ReplayMismatchError:
     """The agent reads more of a streamed answer than there was when it was recorded."""
     what = describe(recorded.kind, recorded.name)

@@ -85,6 +85,8 @@ class Replayer:
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope)
         self._through = through
+        self._main = scope.main
+        self._numbers: dict[int, int] = {}  # id of an answered call -> its number
         self._bodies: list[Body] = []
         self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
         self._made: list[int] = []
@@ -119,7 +121,8 @@ class Replayer:
             if missing is not None:
                 early = early or (step.at, missing)
                 continue
-            if recorded.unfinished or (recorded.outcome.get("cancelled") and self.cassette.interrupted):
+            cut_off = recorded.unfinished or recorded.outcome.get("cancelled")
+            if (cut_off and self.cassette.interrupted) or (recorded.unfinished and step.line is self._main):
                 raise faults.no_answer(self._where, play.index(step.at), call)
             self._commit(trial)
             play.order.take(line, step)
@@ -129,6 +132,7 @@ class Replayer:
 
     def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
         position = play.calls[at]
+        self._numbers[id(recorded)] = play.index(at)
         if play is self._play:
             self._made.append(at)
         if self.cassette.holds_secrets(position):
@@ -221,8 +225,14 @@ class Replayer:
 
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
         """The error for an agent that reads more of a stream than was recorded of it."""
-        index = next((at + 1 for at in self._made if self.cassette.recorded(self._tops[at]) == recorded), 0)
-        return faults.read_further(self._where, index, recorded.call)
+        return faults.read_further(self._where, self._numbers[id(recorded)], recorded.call)
+
+    def unanswered(self, recorded: Recorded) -> ReplayMismatchError:
+        """The error for an answered call that the recording cannot end: it was cancelled, or never ended."""
+        index = self._numbers[id(recorded)]
+        if recorded.unfinished:
+            return faults.no_answer(self._where, index, recorded.call)
+        return faults.nobody_cancels(self._where, index, recorded.call)
 
     def left_over(self) -> list[tuple[int, Incoming]]:
         """The recorded calls that had to be made and were not, numbered from 1."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
@@ -117,6 +117,7 @@ class Run:
         self.note = ""
         self._on_strands: Callable[[int], None] = lambda more: None
         self._strangers: WeakKeyDictionary[Strand, Line] = WeakKeyDictionary()
+        self._outside: list[tuple[ref[Strand], Line]] = []
         self._when_alone: list[Callable[[], None]] = []
         self._bodies = 0
         self._name = name or path.name.removesuffix(".yaml")
@@ -281,6 +282,11 @@ class Run:
         assert self._replayer is not None
         return self.latch(self._replayer.read_further(recorded))
 
+    def unanswered(self, recorded: Recorded) -> StepforkError:
+        """An answered call was cancelled or unfinished when it was recorded, and waits in vain: a fault."""
+        assert self._replayer is not None
+        return self.latch(self._replayer.unanswered(recorded))
+
     def at_close(self, end: Callable[[], None]) -> None:
         """Has a call that is still open (a stream not read to its end) tell what it saw at the end."""
         self._pending.append(end)
@@ -318,13 +324,25 @@ class Run:
             line = self._strangers.get(strand)
             if line is None:
                 line = self._strangers[strand] = self.scope.stranger()
+                self._outside.append((ref(strand), line))
             return line
+
+    def _end_strangers(self) -> None:
+        """Ends the lines from outside whose task or thread has ended: nobody says so when they do."""
+        for found, line in self._outside:
+            strand = found()
+            if strand is None or not strand.is_alive():
+                line.end()
 
     def set_apart(self, strand: Strand) -> None:
         """What the strand does from now on is a line of its own: nobody waits for it any more."""
         with self._lock:
             frame = strand.frames[0]
             frame.line = frame.line.scope.stranger()
+
+    def hand_over_no_more(self) -> None:
+        """Strands that were started in it are late from now on: what they served has ended."""
+        self.hands_over = False
 
     def report_strands(self, count: Callable[[int], None]) -> None:
         """Tells how many strands that were started in it go on, and from now on of each start and end."""
@@ -467,6 +485,7 @@ class Run:
         raise copy.copy(latched).with_traceback(None) from error
 
     def _check_left_over(self, replayer: Replayer, error: BaseException | None) -> None:
+        self._end_strangers()
         left = replayer.left_over()
         running = replayer.still_running()
         if running:

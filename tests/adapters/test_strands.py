@@ -461,7 +461,7 @@ def test_what_runs_after_a_hand_over_is_no_part_of_it(session: Session) -> None:
         await ended.wait()
 
     asyncio.run(main())
-    assert sorted(map(str, session.shape)) == ["['after']", "['task']"]
+    assert sorted(map(str, session.shape)) == ["['task']", "[['after']]", "[]"]
 
 
 def test_other_event_loops(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

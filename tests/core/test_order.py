@@ -299,15 +299,22 @@ def test_a_line_without_a_lane_continues_its_starter() -> None:
     assert make(order, rows, scope.main, "c") == 2
 
 
-def test_lines_nested_too_deep_are_strangers() -> None:
+def test_what_lines_nested_too_deep_do_is_done_by_their_starter() -> None:
     scope = Scope()
     line = scope.main
     for number in range(3 * DEEPEST):
         line = line.fork()
-        line.add(str(number))
+        line.last().add(f"{number:04}")
     rows = layout(scope, str)
-    assert len(rows) == 3 * DEEPEST
+    assert [call for call, _ in rows] == [f"{number:04}" for number in range(3 * DEEPEST)]
     assert max(len(mark.lane) for _, mark in rows if mark) <= 2 * DEEPEST + 4
+    again = Scope()
+    order = order_of(rows, again)
+    line = again.main
+    for number in range(3 * DEEPEST):
+        line = line.fork()
+        make(order, rows, line, f"{number:04}")
+    assert not order.left_over().missing
 
 
 @pytest.mark.parametrize("lines", [200, 2000])

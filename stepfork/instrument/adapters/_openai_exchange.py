@@ -13,6 +13,7 @@ import json
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from stepfork.instrument import driver
 from stepfork.instrument import http_message as message
 from stepfork.instrument.adapter import Outcome
 from stepfork.instrument.http_stream import Tee
+from stepfork.session.control import Frame
 from stepfork.session.run import Run
 
 _ADDED: Final[tuple[tuple[str | None, str, Plain], ...]] = (
@@ -47,11 +49,13 @@ class Exchange:
 
     kind: Kind = "llm"
 
-    def __init__(self, client: Any, run: Run, request: Any = None) -> None:
+    def __init__(self, client: Any, run: Run, request: Any = None, where: Frame | None = None) -> None:
         self.client = client
         self.request = request
         self.run = run
         self._response: Any = None
+        self._where = where
+        self._at_work = ExitStack()
         self._live: driver.Live | None = None
         self._attempts: list[Plain] = []  # how the attempts before the last one ended
         self._built = 0
@@ -104,6 +108,14 @@ class Exchange:
         attempts: list[Plain] = self._attempts[: self._built - 1]
         return {"attempts": attempts, **outcome} if attempts else outcome
 
+    # -- at work: what is called or started meanwhile is inside of the call -----------------------------
+
+    def __enter__(self) -> None:
+        self._at_work.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._at_work.close()
+
     # -- what the patches tell while recording ------------------------------------------------------
 
     def built(self, request: Any) -> None:
@@ -113,8 +125,15 @@ class Exchange:
         self._built += 1
         if self.request is None:
             self.request = request
-            step = driver.enter(self)
-            self._live = step if isinstance(step, driver.Live) else None
+            step = driver.enter(self, self._where)
+            if isinstance(step, driver.Live):
+                self._live = step
+                self._at_work.enter_context(step.inside())
+
+    @property
+    def was_built(self) -> bool:
+        """Whether the SDK has got as far as making a request."""
+        return self.request is not None
 
     def retried(self, response: Any) -> None:
         """The SDK asks whether this response is worth another attempt."""
@@ -124,7 +143,7 @@ class Exchange:
         """This is the response the SDK will parse."""
         self._response = response
         if self._live is not None and not response.is_stream_consumed and not hasattr(response, "_content"):
-            tee = self._tee = Tee(response, self._stream_ended)
+            tee = self._tee = Tee(response, self._stream_ended, self._live.inside)
             self._live.at_close(tee.close)
 
     def refused(self, response: Any) -> None:

@@ -22,6 +22,7 @@ PLACEHOLDER: Final = "stepfork-replay-needs-no-key"
 """The key of a client that was made without one while replaying; it is never sent."""
 
 _exchange: ContextVar[Exchange | None] = ContextVar("stepfork_openai_exchange", default=None)
+_unsent: ContextVar[bool] = ContextVar("stepfork_openai_unsent", default=False)
 
 
 # -- the seam ---------------------------------------------------------------------------------------
@@ -49,17 +50,34 @@ async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, ar
         what = asked(client, *args, **kwargs)
         return await Replay(what, await client._prepare_options(what.options), run).async_answer()
     with _recording(client, run) as exchange:
-        value = await wrapped(*args, **kwargs)
+        try:
+            value = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            if driver.is_cancelled(error) and not exchange.was_built:
+                _ask_all_the_same(exchange, asked(client, *args, **kwargs).options)
+            raise
     return exchange.done(value)
+
+
+def _ask_all_the_same(exchange: Exchange, options: Any) -> None:
+    """A call that was cancelled before it had a request, while a key was fetched, say: replay will ask."""
+    token = _unsent.set(True)
+    try:
+        exchange.built(exchange.client._build_request(options))
+    finally:
+        _unsent.reset(token)
 
 
 @contextmanager
 def _recording(client: Any, run: Run) -> Iterator[Exchange]:
     """Has the patches below ``request()`` know the call they work for."""
-    exchange = Exchange(client, run)
+    where = driver.frame()
+    assert where is not None
+    exchange = Exchange(client, run, where=where)
     token = _exchange.set(exchange)
     try:
-        yield exchange
+        with driver.Aside(where), exchange:
+            yield exchange
     except BaseException as error:
         exchange.failed(error)
         raise
@@ -151,10 +169,10 @@ def _is_replaying() -> bool:
 
 
 def _replaying(value: Any) -> Callable[..., Any]:
-    """A wrapper that gives this value on replay and lets the call through otherwise."""
+    """A wrapper that gives this value where nothing is sent, and lets the call through otherwise."""
 
     def wrapper(wrapped: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
-        return value if _is_replaying() else wrapped(*args, **kwargs)
+        return value if _unsent.get() or _is_replaying() else wrapped(*args, **kwargs)
 
     return wrapper
 

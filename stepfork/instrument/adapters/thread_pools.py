@@ -38,12 +38,31 @@ def _seen(wrapped: Callable[..., Any], future: Any, args: Any, kwargs: Any) -> A
 
     An event loop that copies the result to a future of its own waits for nothing.
     """
+    gives_up = any(value is not None for value in (*args, *kwargs.values()))
+    strand = None if gives_up or active.idle() or control.in_callback() else _strands.get(future)
+    if strand is None:
+        return wrapped(*args, **kwargs)
+    strand.wanted = True
     try:
         return wrapped(*args, **kwargs)
     finally:
-        gives_up = any(value is not None for value in (*args, *kwargs.values()))
-        if not gives_up and not active.idle() and future.done() and not control.in_callback():
-            control.joined(_strands.get(future))
+        control.joined(strand)
+
+
+def _add_done_callback(wrapped: Callable[..., Any], future: Any, args: Any, kwargs: Any) -> Any:
+    """What is to be done then runs in whichever thread comes last: it is a strand of who asked for it."""
+    if len(args) != 1 or kwargs or active.idle() or _is_machinery(args[0]):
+        return wrapped(*args, **kwargs)
+    strand = control.fork()
+    if strand is None:
+        return wrapped(*args, **kwargs)
+    return wrapped(partial(control.run_in, strand, args[0]))
+
+
+def _is_machinery(function: Any) -> bool:
+    """Whether a callback is one of the standard library's, or of ours."""
+    module = getattr(getattr(function, "func", function), "__module__", None) or ""
+    return module.partition(".")[0] in ("anyio", "asyncio", "concurrent", "stepfork")
 
 
 def _ended(strand: control.Strand, future: Any) -> None:
@@ -79,6 +98,7 @@ class _ThreadPools:
             Patch("concurrent.futures.thread:ThreadPoolExecutor.submit", _submit),
             Patch("concurrent.futures._base:Future.result", _seen),
             Patch("concurrent.futures._base:Future.exception", _seen),
+            Patch("concurrent.futures._base:Future.add_done_callback", _add_done_callback),
         )
 
 

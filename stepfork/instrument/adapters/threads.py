@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -41,7 +42,8 @@ def _start(wrapped: Callable[..., Any], thread: Any, args: Any, kwargs: Any) -> 
     def run_as_strand() -> None:
         __tracebackhide__ = True
         restore()
-        control.run_in(strand, run)
+        with suppress(control.Over):
+            control.run_in(strand, run)
 
     own["run"] = run_as_strand
     _strands[thread] = strand
@@ -54,10 +56,12 @@ def _start(wrapped: Callable[..., Any], thread: Any, args: Any, kwargs: Any) -> 
 
 
 def _join(wrapped: Callable[..., Any], thread: Any, args: Any, kwargs: Any) -> Any:
-    result = wrapped(*args, **kwargs)
     gives_up = any(value is not None for value in (*args, *kwargs.values()))
-    if not gives_up and not active.idle():
-        control.joined(_strands.get(thread))
+    strand = None if gives_up or active.idle() else _strands.get(thread)
+    if strand is not None:
+        strand.wanted = True
+    result = wrapped(*args, **kwargs)
+    control.joined(strand)  # one that may give up proves nothing
     return result
 
 
