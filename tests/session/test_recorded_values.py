@@ -150,7 +150,8 @@ def test_C17_an_unsupported_type_fails_at_record_time_with_its_path(tools: Any, 
     )
     assert str(error) == (
         f"tool 'handle' cannot be recorded: result[1].a is of type {tools.__name__}.Handle; "
-        "register a codec for it (stepfork.codecs), let the tool take and return plain values, or leave it out with 'exclude'"
+        "register a codec for it (stepfork.codecs), let the tool take and return plain values, "
+        "or leave it out with 'exclude'"
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.policy import class_name
-from stepfork.cassette.values.state import bare, own_dict, put_state, state_of
+from stepfork.cassette.values.state import attributes_of, bare, put_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
@@ -132,7 +132,7 @@ def _encode_model(value: Any, encoder: Encoder, path: str) -> Plain:
     name = encoder.name_of(value, path)
     _check_bare(value, path)
     state = _base_model(type(value)).__getstate__(value)
-    held: dict[str, Any] = {key: item for key, item in own_dict(value).items() if key in state_of(value)}
+    held = attributes_of(value)
     was_set, extra, private = _parts_of(state)
     with encoder.visit(value, path):
         form: dict[str, Plain] = {"class": name, "fields": encoder.fields(held, path)}

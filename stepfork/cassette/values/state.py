@@ -13,20 +13,27 @@ _ABOUT_TYPES = "__orig_class__"  # what `Box[int](...)` leaves in a Box: nothing
 
 
 def state_of(value: object) -> dict[str, Any]:
-    """The attributes of an object by name: its slots, and what is in its ``__dict__``.
-
-    What it worked out from the others and kept (`functools.cached_property`) is left out.
-    """
+    """The attributes of an object by name: its slots, and `attributes_of` it."""
     state: dict[str, Any] = {}
     for slot in slots_of(type(value)):
         try:
             state[slot.__name__] = slot.__get__(value)
         except AttributeError:
             continue  # never set
-    for name, item in own_dict(value).items():
-        if name != _ABOUT_TYPES and not _is_cached(type(value), name):
-            state[name] = item
-    return state
+    return state | attributes_of(value)
+
+
+def attributes_of(value: object) -> dict[str, Any]:
+    """What is in the ``__dict__`` of an object.
+
+    What it worked out from the rest and kept (`functools.cached_property`) is left out.
+    """
+    kind = type(value)
+    return {
+        name: item
+        for name, item in _space(value).items()
+        if name != _ABOUT_TYPES and not _is_cached(kind, name)
+    }
 
 
 def put_state(value: object, state: dict[str, Any]) -> None:
@@ -36,7 +43,7 @@ def put_state(value: object, state: dict[str, Any]) -> None:
         BadValue: for an attribute that the object has no room for.
     """
     slots = {slot.__name__: slot for slot in slots_of(type(value))}
-    space = own_dict(value)
+    space = _space(value)
     for name, item in state.items():
         if name in slots:
             slots[name].__set__(value, item)
@@ -58,7 +65,7 @@ def bare(kind: type) -> Any:
         raise BadValue(f"{kind.__qualname__!r} is made by its own constructor only") from None
 
 
-def own_dict(value: object) -> dict[str, Any]:
+def _space(value: object) -> dict[str, Any]:
     """The ``__dict__`` of an object; an empty one of no use where it has none."""
     try:
         found: dict[str, Any] = object.__getattribute__(value, "__dict__")
