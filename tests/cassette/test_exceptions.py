@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import subprocess
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +130,50 @@ def test_an_error_of_pydantics() -> None:
     assert (again.errors(), str(again)) == (error.errors(), str(error))
 
 
+def test_C72_an_sdk_error_keeps_its_response_where_a_tool_lets_it_through() -> None:
+    request = httpx2.Request("POST", "http://host/v1/x?a=1", headers={"x-a": "b"}, json={"a": 1})
+    headers = [
+        ("set-cookie", "a=1"),
+        ("set-cookie", "b=2"),
+        ("content-encoding", "gzip"),
+        ("retry-after", "30"),
+    ]
+    content = gzip.compress(b'{"error": {"code": "slow"}}')
+    response = httpx2.Response(429, headers=headers, content=content, request=request)
+    error = openai.RateLimitError("slow down", response=response, body={"code": "slow"})
+    again = through_the_file(error)
+    assert isinstance(again, openai.RateLimitError)
+    assert (str(again), again.status_code, again.body, again.code) == (
+        "slow down",
+        429,
+        {"code": "slow"},
+        "slow",
+    )
+    assert again.response.json() == {"error": {"code": "slow"}}
+    assert sorted(again.response.headers.multi_items()) == sorted(response.headers.multi_items())
+    assert (str(again.request.url), again.request.content) == (str(request.url), request.content)
+    assert again.request.headers == request.headers
+
+
+def test_errors_of_an_http_library_hold_their_request_and_response() -> None:
+    request = httpx2.Request("GET", "http://host/")
+    lost = through_the_file(httpx2.ConnectError("refused", request=request))
+    assert isinstance(lost, httpx2.ConnectError)
+    assert str(lost.request.url) == "http://host/"
+    error = raised(httpx2.Response(500, content=b"\xff\x00", request=request).raise_for_status)
+    again = through_the_file(error)
+    assert isinstance(again, httpx2.HTTPStatusError)
+    assert (again.response.status_code, again.response.content) == (500, b"\xff\x00")
+    unread = httpx2.HTTPStatusError("x", request=request, response=httpx2.Response(200, stream=Unread()))
+    with pytest.raises(Unsupported, match="whose content was not read"):
+        encode_exception(unread)
+
+
+class Unread(httpx2.SyncByteStream):
+    def __iter__(self) -> Any:
+        yield b"a"
+
+
 def test_a_constructor_runs_where_it_is_needed_and_allowed() -> None:
     error = vc.Handle("db")
     with pytest.raises(Unsupported) as caught:
@@ -210,6 +257,8 @@ HOSTILE = [
     Tagged("array", {"dtype": "U1000000000", "values": ["a"]}),
     Tagged("array", {"dtype": "float64", "values": [1.0], "shape": [-1]}),
     Tagged("dataframe", {"columns": [{"name": "a", "values": [1], "dtype": "os:system"}], "index": {}}),
+    Tagged("http-request", {"library": "os", "method": "GET", "url": "http://x"}),
+    Tagged("http-response", {"library": "httpx2", "status": "200"}),
     Tagged("deque", {"maxlen": 0, "items": [1]}),
     Tagged("bytes-stream", {"content": "abc"}),
     Tagged("text-stream", {"content": "abc", "newline": "x"}),

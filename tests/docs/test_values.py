@@ -14,6 +14,7 @@ from stepfork.core.model import Tagged
 PAGE = (ROOT / "docs" / "values.md").read_text("utf-8")
 KIN = {
     "bytearray",
+    "http-request",
     "memoryview",
     "frozenset",
     "date",

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 import yaml
 
@@ -257,6 +258,30 @@ def test_a_cassette_reads_where_its_classes_are_not(tools: Any, path: Path, make
     assert call.args == {"color": Tagged("enum", "nowhere.tools:Color.RED")}
     assert call.result.value["fields"]["rows"] == [Tagged("tuple", [1, 2])]
     assert trajectory.output == {Tagged("enum", "nowhere.tools:Color.RED"): 1}
+
+
+def test_C72_a_tool_that_lets_an_sdk_error_through(path: Path, make_module: Any) -> None:
+    asking = make_module(
+        """
+        import httpx2, openai
+        bodies = []
+        def ask(question):
+            headers = {"authorization": "Bearer " + "correct-horse"}
+            request = httpx2.Request("POST", "http://host/v1", headers=headers)
+            response = httpx2.Response(429, headers={"retry-after": "30"}, json={"a": 1}, request=request)
+            raise openai.RateLimitError("slow", response=response, body={"a": 1})
+        """
+    )
+
+    def agent() -> Any:
+        try:
+            asking.ask("q")
+        except openai.RateLimitError as error:
+            return error.status_code, error.body, error.response.headers["retry-after"], str(error)
+
+    live, replayed = record_and_replay(path, asking, agent)
+    assert live == replayed == (429, {"a": 1}, "30", "slow")
+    assert "correct-horse" not in path.read_text("utf-8")
 
 
 def test_secrets_in_objects_are_replaced(tools: Any, path: Path, make_module: Any) -> None:

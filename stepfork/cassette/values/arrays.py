@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
@@ -23,16 +23,6 @@ _LARGEST: Final = 1 << 28
 """Bytes of an array that is spelled out, so that a file of a few letters cannot ask for all memory."""
 _NUMBERS: Final = "biuf"
 _TEXTS: Final = "US"
-
-
-def _is_of(module: str, *names: str) -> Callable[[type], bool]:
-    """Whether a type is one of these classes of a library, itself."""
-
-    def is_kind(kind: type) -> bool:
-        library = sys.modules.get(module) if kind.__module__.partition(".")[0] == module else None
-        return library is not None and any(kind is vars(library).get(name) for name in names)
-
-    return is_kind
 
 
 def _is_scalar(kind: type) -> bool:
@@ -251,9 +241,9 @@ def _types(value: Any) -> str:
 
 
 ARRAYS = (
-    Row("array", _is_of("numpy", "ndarray"), _encode_array, _decode_array),
+    Row("array", is_of("numpy", "ndarray"), _encode_array, _decode_array),
     Row("numpy", _is_scalar, _encode_scalar, _decode_scalar),
-    Row("dataframe", _is_of("pandas", "DataFrame"), _encode_frame, _decode_frame),
-    Row("series", _is_of("pandas", "Series"), _encode_series, _decode_series),
+    Row("dataframe", is_of("pandas", "DataFrame"), _encode_frame, _decode_frame),
+    Row("series", is_of("pandas", "Series"), _encode_series, _decode_series),
 )
 """numpy first: its float64 is a float."""

@@ -6,6 +6,7 @@ A *row* is one tag with the values it stands for. The modules beside this one re
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -235,6 +236,16 @@ class Decoder:
         if self.classes is None:
             raise Missing(f"{name} is not looked for")
         return self.classes.module(name, f"{name}.*")
+
+
+def is_of(module: str, *names: str) -> Callable[[type], bool]:
+    """Whether a type is one of these classes of a library, itself."""
+
+    def is_kind(kind: type) -> bool:
+        library = sys.modules.get(module) if kind.__module__.partition(".")[0] == module else None
+        return library is not None and any(kind is vars(library).get(name) for name in names)
+
+    return is_kind
 
 
 def parts(content: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Any]:
