@@ -267,6 +267,14 @@ def test_a_class_that_cannot_be_found_again_is_refused() -> None:
     assert caught.value.path == "result[0]"
 
 
+def test_a_class_with_a_finaliser_is_refused_and_it_does_not_run() -> None:
+    value = vc.Finalised("x")
+    vc.constructed.clear()
+    with pytest.raises(Unsupported, match="has a finaliser, which would run for a copy too"):
+        encode(value, classes=ALLOWED)
+    assert vc.constructed == []
+
+
 # -- codecs -----------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,16 @@ class Locked:
 
 
 @dataclass
+class Finalised:
+    """What its ``__del__`` does goes by what it holds."""
+
+    path: str
+
+    def __del__(self) -> None:
+        constructed.append(f"deleted {self.path}")
+
+
+@dataclass
 class Odd:
     """Its constructor does not make again what it holds."""
 

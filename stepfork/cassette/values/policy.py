@@ -50,7 +50,8 @@ class ClassPolicy:
         """The class of that name.
 
         Raises:
-            Missing: if its module is not imported, or has no such class.
+            Missing: if its module is not imported, or has no such class; or if the class has a ``__del__``,
+                which would run with what the file holds.
             BadValue: if the name is not the class's own.
         """
         module_name, _, qualified = name.partition(":")
@@ -61,6 +62,8 @@ class ClassPolicy:
             raise Missing(f"class {name!r} is not to be found in its module")
         if class_name(found) != name:
             raise BadValue(f"{name!r} is another name of the class {class_name(found)!r}")
+        if any("__del__" in vars(base) for base in found.__mro__):
+            raise Missing(f"class {name!r} has a finaliser, which would run for a copy too")
         return found  # type: ignore[no-any-return]
 
     def module(self, module: str, wanted: str) -> Any:

@@ -134,7 +134,12 @@ STANDARD = (
     Row("bytearray", bytearray, _as_bytes, _from_bytes(bytearray)),
     Row("memoryview", memoryview, _encode_view, lambda c, d: memoryview(_from_bytes(bytes)(c, d))),
     _row("decimal", Decimal),
-    _row("fraction", Fraction),
+    Row(
+        "fraction",
+        Fraction,
+        lambda value, encoder, path: [value.numerator, value.denominator],
+        lambda content, decoder: Fraction(*map(_whole, decoder.items(content))),
+    ),
     _row("uuid", UUID),
     _row("path", type(Path())),
     _row("posix-path", PurePosixPath),

@@ -131,14 +131,16 @@ class Encoder:
         """
         kind = type(value)
         name = class_name(kind)
+        hint = ""
         try:
-            found = self.classes.find(name) is kind
-        except BadValue:
-            found = False
-        if not found:
-            why = f"(its class is not to be found as {name!r})"
-            raise Unsupported(path, type_name(value), why, "define the class at the top level of its module")
-        return name
+            if self.classes.find(name) is kind:
+                return name
+            why = f"another class stands in its module as {name!r}"
+        except BadValue as problem:
+            why = str(problem)
+            if "<locals>" in name:
+                hint = "define the class at the top level of its module"
+        raise Unsupported(path, type_name(value), f"({why})", hint)
 
 
 class _Visit:
