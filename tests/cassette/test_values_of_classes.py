@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
+from pydantic import AnyUrl, HttpUrl, PostgresDsn, SecretStr
 from support import value_classes as vc
 
 from stepfork import codecs
@@ -137,6 +138,22 @@ def test_an_answer_of_the_sdk_is_a_value_like_any_other() -> None:
     again = through_the_file(answer)
     assert again == answer
     assert again.to_dict() == answer.to_dict()
+
+
+def test_types_of_pydantics_own_go_by_its_encoder() -> None:
+    for value in (HttpUrl("https://host:8080/a?b=1#c"), AnyUrl("x://y"), PostgresDsn("postgres://u@h/d")):
+        model = vc.Answer(title=value)
+        assert through_the_file(model) == model
+        assert type(through_the_file(model).title) is type(value)
+    with pytest.raises(Unsupported, match="encoder does not keep it"):
+        encode(SecretStr("correct horse"))
+
+
+def test_models_of_pydantics_first_version() -> None:
+    model = vc.Old(a=[(1, 2)])
+    model._seen = 3
+    again = through_the_file(model)
+    assert (again, again.__fields_set__, again._seen) == (model, {"a"}, 3)
 
 
 def test_what_is_worked_out_from_the_rest_is_not_written() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, PrivateAttr, v1
 
 T = TypeVar("T")
 constructed: list[str] = []
@@ -107,6 +107,12 @@ class Open(BaseModel):
     model_config = ConfigDict(extra="allow")
     a: int = 1
     _seen: int = PrivateAttr(default=0)
+
+
+class Old(v1.BaseModel):
+    a: Any = 1
+    b: int = 2
+    _seen: int = v1.PrivateAttr(default=0)
 
 
 class WithLock(BaseModel):

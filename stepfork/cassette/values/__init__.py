@@ -2,8 +2,9 @@
 
 Only what comes back as itself is taken; anything else is refused (`Unsupported`). Subclasses of str, int,
 float, list and dict that have no tag of their own come back as the plain type. `walk` is the way through a
-value; `standard`, `containers`, `classes`, `arrays`, `http_messages`, `registered` and
-`stepfork.cassette.exceptions` hold the rows; `policy` says what may be done with a class that a file names.
+value; `standard`, `containers`, `classes`, `models`, `arrays`, `http_messages`, `registered`
+and `stepfork.cassette.exceptions` hold the rows; `policy` says what may be done
+with a class that a file names.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from stepfork.cassette.values.classes import CLASSES
 from stepfork.cassette.values.containers import CONTAINERS
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.http_messages import HTTP_MESSAGES
+from stepfork.cassette.values.models import MODELS
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy
 from stepfork.cassette.values.registered import REGISTERED
 from stepfork.cassette.values.standard import STANDARD
@@ -36,7 +38,7 @@ __all__ = [
     "type_name",
 ]
 
-ROWS.add((*STANDARD, *CONTAINERS, REGISTERED, EXCEPTION, *ARRAYS, *HTTP_MESSAGES, *CLASSES))
+ROWS.add((*STANDARD, *CONTAINERS, REGISTERED, EXCEPTION, *ARRAYS, *HTTP_MESSAGES, *MODELS, *CLASSES))
 
 TAGS: Final = frozenset(ROWS.by_tag)
 """The tags a cassette may hold."""
