@@ -1,4 +1,4 @@
-"""pydantic's models (version 2 or 1), and the other types it brings. Knows how they keep what they hold.
+"""pydantic's models (version 2 or 1) and URLs. Knows how they keep what they hold.
 
 pydantic is not imported here: who has a model of it has imported it.
 """
@@ -80,22 +80,25 @@ def _decode_model(content: Any, decoder: Decoder) -> Any:
     return model
 
 
-# -- what pydantic has beside models ----------------------------------------------------------------
+# -- URLs -------------------------------------------------------------------------------------------
 
 
-def _is_pydantics(kind: type) -> bool:
-    return kind.__module__.startswith("pydantic.") and not _is_model(kind)
+def _is_url(kind: type) -> bool:
+    """Whether it is a URL: nothing else of pydantic's, whose other types import what a text names."""
+    core = ("Url", "MultiHostUrl") if kind.__module__ == "pydantic_core._pydantic_core" else ()
+    bases = [base.__name__ for base in kind.__mro__ if base.__module__ == "pydantic.networks"]
+    return kind.__name__ in core or (bool(bases) and bases[-1] in ("_BaseUrl", "_BaseMultiHostUrl"))
 
 
-def _encode_by_pydantic(value: Any, encoder: Encoder, path: str) -> Plain:
-    """By pydantic's own encoder (URLs), if that is exact; a SecretStr, which it hides, is refused."""
+def _encode_url(value: Any, encoder: Encoder, path: str) -> Plain:
+    """By pydantic's own encoder, if that is exact."""
     kind = type(value)
     form: Plain = {
         "class": encoder.name_of(value, path),
         "value": _adapter(kind).dump_python(value, mode="json"),
     }
     try:
-        same = _decode_by_pydantic(form, Decoder(encoder.classes)) == value
+        same = _decode_url(form, Decoder(encoder.classes)) == value
     except ValueError:
         same = False
     if not same:
@@ -103,9 +106,9 @@ def _encode_by_pydantic(value: Any, encoder: Encoder, path: str) -> Plain:
     return form
 
 
-def _decode_by_pydantic(content: Any, decoder: Decoder) -> Any:
+def _decode_url(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("class", "value"))
-    kind = decoder.find(fields["class"], _is_pydantics, "type of pydantic's")
+    kind = decoder.find(fields["class"], _is_url, "URL of pydantic's")
     value = _adapter(kind).validate_python(decoder.decode(fields["value"]))
     if type(value) is not kind:
         raise BadValue(f"{fields['class']!r} does not take that value")
@@ -118,6 +121,6 @@ def _adapter(kind: type) -> Any:
 
 MODELS = (
     Row("model", _is_model, _encode_model, _decode_model),
-    Row("pydantic", _is_pydantics, _encode_by_pydantic, _decode_by_pydantic),
+    Row("url", _is_url, _encode_url, _decode_url),
 )
 """In the order in which a class is tried."""
