@@ -13,6 +13,7 @@ from types import FunctionType, TracebackType
 from typing import Any, Literal, TypeVar
 
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.values import IMPORTED, ClassPolicy
 from stepfork.core.model import Trajectory
 from stepfork.errors import ConfigError
 from stepfork.session import active, config
@@ -181,6 +182,7 @@ class Session:
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
                 hands_over=self._hands_over,
+                classes=_classes(settings, action),
             )
             entered = active.enter(run)
             stack.callback(active.leave, run, entered)
@@ -240,6 +242,14 @@ class Session:
         again = copy.copy(self)
         again._run = again._stack = None
         return again
+
+
+def _classes(settings: Settings, action: Action) -> ClassPolicy:
+    if action == "off":
+        return IMPORTED
+    from stepfork.instrument.hooks import patched_sdks
+
+    return workspace.classes(settings, patched_sdks())
 
 
 def _check_modules(tools: tuple[str, ...]) -> None:
@@ -361,6 +371,9 @@ def is_replaying() -> bool:
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """A cassette as a read-only trajectory.
 
+    Nothing is imported for it but what `allow_classes` names: a value of a class that the program has not
+    imported stays as it stands in the file, tag and content.
+
     Raises:
         CassetteNotFoundError: if there is none.
         CassetteError: if any of it cannot be read.
@@ -370,8 +383,9 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
         trajectory = stepfork.load("cassettes/outage.yaml")
         [call.name for call in trajectory.calls]
     """
-    place = workspace.cassette_path(path, workspace.settings())
+    settings = workspace.settings()
+    place = workspace.cassette_path(path, settings)
     try:
-        return StoredCassette(place).trajectory()
+        return StoredCassette(place, classes=workspace.classes(settings)).trajectory()
     except FileNotFoundError:
         raise not_found(place, Hints()) from None

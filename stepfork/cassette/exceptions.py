@@ -1,50 +1,35 @@
-"""Exceptions <-> plain values. Names, describes and rebuilds them; runs no constructor but builtins'.
+"""Exceptions <-> plain values. Names, describes and rebuilds them; knows no call and no file.
 
-An exception is described by its class (``module:qualified.name``), the arguments it is rebuilt from and
-its attributes. Classes are found among modules that are imported already; nothing is imported here.
+An exception is described by its class (``module:qualified.name``), the arguments it is rebuilt from, its
+attributes, its notes and its cause. It is rebuilt by the ``__new__`` and ``__init__`` of the builtin
+exception it derives from, and its attributes are put in place: no code of its class runs. Only where that
+does not give it back its own constructor is called, if the policy lets it. Which way does is found, and
+proven, while recording.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from collections.abc import Iterator
+from types import MemberDescriptorType
+from typing import Any, Final
 
-from stepfork.cassette.values import BadValue, Unsupported, decode, encode, type_name
+from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
+from stepfork.cassette.values.state import put_state, state_of
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
+__all__ = ["class_name", "decode_exception", "encode_exception", "text_of"]
 
-def class_name(kind: type) -> str:
-    """``module:qualified.name`` of a class.
-
-    >>> class_name(KeyError)
-    'builtins:KeyError'
-    """
-    return f"{kind.__module__}:{kind.__qualname__}"
+_NOTES: Final = "__notes__"
+_NOT_KEPT: Final = frozenset({"obj"})
+"""What `AttributeError` holds for the interpreter's suggestions: the very object, whatever it is."""
 
 
-def find_exception_class(name: str) -> type[BaseException]:
-    """The exception class of that name among the modules imported so far.
-
-    Raises:
-        BadValue: if there is none, or if it is no exception class.
-
-    >>> find_exception_class("builtins:KeyError")
-    <class 'KeyError'>
-    """
-    module_name, _, qualified = name.partition(":")
-    found: Any = sys.modules.get(module_name)
-    if found is None:
-        raise BadValue(f"exception class {name!r}: module {module_name!r} is not imported by the program")
-    for part in qualified.split("."):
-        # vars() and no getattr: a module's __getattr__ could run code or import something
-        found = getattr(found, "__dict__", {}).get(part)
-    if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise BadValue(f"{name!r} is no exception class")
-    return found
-
-
-def encode_exception(error: BaseException, path: str = "error") -> dict[str, Plain]:
+def encode_exception(
+    error: BaseException, path: str = "error", classes: ClassPolicy = IMPORTED
+) -> dict[str, Plain]:
     """The plain form of an exception, proven to come back as the same class with the same content.
 
     Raises:
@@ -53,27 +38,32 @@ def encode_exception(error: BaseException, path: str = "error") -> dict[str, Pla
     >>> encode_exception(KeyError("k"))
     {'class': 'builtins:KeyError', 'args': ['k']}
     """
-    arguments = _arguments(error)
-    form: dict[str, Plain] = {
-        "class": class_name(type(error)),
-        "args": [encode(value, f"{path}.args[{at}]") for at, value in enumerate(arguments)],
-    }
-    attributes = dict(vars(error))
-    if attributes:
-        form["attributes"] = {key: encode(value, f"{path}.{key}") for key, value in attributes.items()}
     try:
-        again = decode_exception(form)
-    except BadValue as problem:
-        raise Unsupported(path, type_name(error), f"({problem})") from None
-    try:
-        same = _same(again, error, attributes)
+        return _encode(error, Encoder(classes), path)
     except Unsupported:
         raise
     except Exception as problem:  # a text or attribute that raises when it is asked for
-        raise Unsupported(path, type_name(error), f"(it cannot be compared: {type_name(problem)})") from None
-    if not same:
-        raise Unsupported(path, type_name(error), "(it does not come back equal)")
-    return form
+        raise Unsupported(path, type_name(error), f"(it cannot be read: {type_name(problem)})") from None
+
+
+def decode_exception(form: Plain, classes: ClassPolicy = IMPORTED) -> BaseException:
+    """A fresh exception from its plain form.
+
+    Raises:
+        BadValue: if the class is not to be found or the content does not fit it.
+
+    >>> decode_exception({"class": "builtins:ValueError", "args": ["no"]})
+    ValueError('no')
+    """
+    try:
+        error = _decode(form, Decoder(classes))
+    except BadValue:
+        raise
+    except Exception as problem:
+        raise BadValue(f"the error cannot be read: {problem}") from None
+    if not isinstance(error, Exception | SystemExit):
+        raise BadValue(f"{class_name(type(error))!r} ends a program and is no outcome of a call")
+    return error
 
 
 def text_of(error: BaseException) -> str:
@@ -88,62 +78,242 @@ def text_of(error: BaseException) -> str:
         return ""
 
 
-def _same(again: BaseException, error: BaseException, attributes: dict[str, Any]) -> bool:
-    return (
-        type(again) is type(error)
-        and str(again) == str(error)
-        and canonical_text([encode(v) for v in again.args]) == canonical_text([encode(v) for v in error.args])
-        and canonical_text(encode(vars(again))) == canonical_text(encode(attributes))
-    )
+# -- there ------------------------------------------------------------------------------------------
 
 
-def decode_exception(form: Plain) -> BaseException:
-    """A fresh exception from its plain form.
+def _encode(error: BaseException, encoder: Encoder, path: str) -> dict[str, Plain]:
+    name = encoder.name_of(error, path)
+    with encoder.visit(error, path):
+        try:
+            form = _by_state(error, name, encoder, path)
+        except Unsupported as problem:
+            form = _by_constructor(error, name, encoder, path, problem)
+        form |= _around(error, encoder, path)
+    return form
+
+
+def _by_state(error: BaseException, name: str, encoder: Encoder, path: str) -> dict[str, Plain]:
+    """What the builtin exception below is made of, and the attributes."""
+    kind = type(error)
+    base = _builtin(kind)
+    arguments = base.__reduce__(error)[1]
+    try:
+        bare = _bare(kind, tuple(arguments))
+    except Exception as problem:
+        raise Unsupported(path, type_name(error), f"({_first_line(problem)})") from None
+    form: dict[str, Plain] = {
+        "class": name,
+        "args": [encoder.encode(item, f"{path}.args[{at}]") for at, item in enumerate(arguments)],
+    }
+    state = _fields_beyond(error, bare, encoder, path) | _attributes(error)
+    if state:
+        form["attributes"] = encoder.fields(state, path)
+    again = _decode(form, Decoder(encoder.classes))
+    if not _same(again, error, encoder, path):
+        raise Unsupported(path, type_name(error), "(it does not come back equal)")
+    return form
+
+
+def _by_constructor(
+    error: BaseException, name: str, encoder: Encoder, path: str, problem: Unsupported
+) -> dict[str, Plain]:
+    """What ``__reduce__`` says the constructor takes.
 
     Raises:
-        BadValue: if the class is not to be found or the content does not fit it.
-
-    >>> decode_exception({"class": "builtins:ValueError", "args": ["no"]})
-    ValueError('no')
+        Unsupported: the problem that led here if this does not do either, with the line to add if it would.
     """
-    if (
-        not isinstance(form, dict)
-        or not isinstance(form.get("class"), str)
-        or not isinstance(form.get("args"), list)
-    ):
-        raise BadValue("an error needs 'class' (module:name) and 'args' (a sequence)")
-    kind = find_exception_class(str(form["class"]))
-    if not issubclass(kind, Exception | SystemExit):
-        raise BadValue(f"{form['class']!r} ends a program and is no outcome of a call")
-    arguments = decode(form["args"])
-    attributes = decode(form.get("attributes", {}))
-    if not isinstance(attributes, dict):
-        raise BadValue("'attributes' must be a mapping")
+    reduced = error.__reduce_ex__(4)
+    if not (isinstance(reduced, tuple) and len(reduced) > 1 and reduced[0] == _constructor(type(error))):
+        raise problem
+    form: dict[str, Plain] = {"class": name}
     try:
-        if _is_builtin(kind):
-            error = kind(*arguments)
+        form["init"] = [encoder.encode(item, f"{path}.args[{at}]") for at, item in enumerate(reduced[1])]
+    except Unsupported:
+        raise problem from None
+    if not _is_pydantics(type(error)) and not encoder.classes.may_construct(type(error)):
+        problem.hint = f"if its constructor may run on replay, set allow_classes = [{name!r}]"
+        raise problem
+    attributes: dict[str, Plain] = {}
+    for key, item in _attributes(error).items():
+        try:
+            attributes[key] = encoder.encode(item, f"{path}.{key}")
+        except Unsupported:
+            continue  # the constructor makes it
+    try:
+        made = _decode(form, Decoder(encoder.classes))
+        differing = {
+            key: item for key, item in attributes.items() if not _has(made, key, item, encoder, path)
+        }
+        if differing:
+            form["attributes"] = differing
+            made = _decode(form, Decoder(encoder.classes))
+    except BadValue:
+        raise problem from None
+    if not _same(made, error, encoder, path, loosely=True):
+        raise problem
+    return form
+
+
+def _has(made: BaseException, key: str, item: Plain, encoder: Encoder, path: str) -> bool:
+    state = state_of(made)
+    try:
+        return key in state and canonical_text(encoder.encode(state[key], path)) == canonical_text(item)
+    except Unsupported:
+        return False
+
+
+def _around(error: BaseException, encoder: Encoder, path: str) -> dict[str, Plain]:
+    """What stands around an exception: its notes and what it was raised from."""
+    form: dict[str, Plain] = {}
+    notes = _notes(error)
+    if notes:
+        form["notes"] = list(notes)
+    cause = error.__cause__
+    if cause is not None:
+        form["cause"] = _encode(cause, encoder, f"{path}.__cause__")
+    if error.__suppress_context__ != (cause is not None):
+        form["suppress_context"] = error.__suppress_context__
+    return form
+
+
+def _arguments(error: BaseException) -> Any:
+    return error.__reduce__()[1] if _is_pydantics(type(error)) else error.args
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    state = state_of(error)
+    if _notes(error):
+        del state[_NOTES]
+    return state
+
+
+def _notes(error: BaseException) -> list[str]:
+    """The notes, where they are texts as `add_note` leaves them."""
+    notes = state_of(error).get(_NOTES)
+    return notes if type(notes) is list and all(type(note) is str for note in notes) else []
+
+
+def _fields_beyond(error: BaseException, bare: BaseException, encoder: Encoder, path: str) -> dict[str, Any]:
+    """Fields of the builtin exception that its arguments do not give (``ImportError.name``)."""
+    found: dict[str, Any] = {}
+    for member in _members(type(error)):
+        name = member.__name__
+        old, new = member.__get__(error), member.__get__(bare)
+        place = f"{path}.{name}"
+        if old is not new and canonical_text(encoder.encode(old, place)) != canonical_text(
+            encoder.encode(new, place)
+        ):
+            found[name] = old
+    return found
+
+
+def _same(
+    again: BaseException, error: BaseException, encoder: Encoder, path: str, *, loosely: bool = False
+) -> bool:
+    """Whether an exception came back; `loosely` takes attributes that cannot be written for equal by type."""
+    if type(again) is not type(error) or str(again) != str(error):
+        return False
+    old, new = ({"args": _arguments(one), **_attributes(one)} for one in (error, again))
+    if old.keys() != new.keys():
+        return False
+    for name, item in old.items():
+        try:
+            here = canonical_text(encoder.encode(item, f"{path}.{name}"))
+        except Unsupported:
+            if not loosely or type(item) is not type(new[name]):
+                raise
+            continue
+        if here != canonical_text(encoder.encode(new[name], f"{path}.{name}")):
+            return False
+    return True
+
+
+# -- and back ---------------------------------------------------------------------------------------
+
+
+def _decode(form: Any, decoder: Decoder) -> BaseException:
+    by_constructor = isinstance(form, dict) and "init" in form
+    given = "init" if by_constructor else "args"
+    fields = parts(form, ("class", given), ("attributes", "notes", "cause", "suppress_context"))
+    arguments = decoder.items(fields[given])
+    attributes = decoder.fields(fields.get("attributes", {}))
+    cause = _decode(fields["cause"], decoder) if "cause" in fields else None
+    notes = decoder.items(fields.get("notes", []))
+    kind: Any = decoder.find(fields["class"], _is_exception, "exception class")
+    try:
+        if by_constructor:
+            if not _is_pydantics(kind):
+                decoder.constructs(kind)
+            error: BaseException = _constructor(kind)(*arguments)
         else:
-            if any("__new__" in vars(base) for base in kind.__mro__ if not _is_builtin(base)):
-                raise BadValue(f"exception class {form['class']!r} has its own __new__")
-            error = kind.__new__(kind, *arguments)
-        error.__dict__.update(attributes)
+            error = _bare(kind, tuple(arguments))
+        if type(error) is not kind:
+            raise BadValue(f"exception class {fields['class']!r} gives another class")
+        members = {member.__name__: member for member in _members(kind)}
+        for name in members.keys() & attributes.keys():
+            members[name].__set__(error, attributes.pop(name))
+        put_state(error, attributes)
     except BadValue:
         raise
     except Exception as problem:
         raise BadValue(
-            f"exception class {form['class']!r} cannot be built from its args: {problem}"
+            f"exception class {fields['class']!r} cannot be built from its args: {problem}"
         ) from None
+    for note in notes:
+        error.add_note(note)
+    if cause is not None:
+        error.__cause__ = error.__context__ = cause
+    if "suppress_context" in fields:
+        error.__suppress_context__ = fields["suppress_context"] is True
     return error
 
 
-def _is_builtin(kind: type) -> bool:
-    return kind.__module__ == "builtins"
+def _bare(kind: type, arguments: tuple[Any, ...]) -> BaseException:
+    """An exception of that class, by the constructor of the builtin one it derives from."""
+    base = _builtin(kind)
+    error: BaseException = base.__new__(kind, *arguments)
+    base.__init__(error, *arguments)
+    return error
 
 
-def _arguments(error: BaseException) -> tuple[Any, ...]:
-    """What the exception is rebuilt from: ``args``, or for builtins with more state what they reduce to."""
-    if _is_builtin(type(error)) or isinstance(error, OSError):
-        reduced = error.__reduce__()
-        if isinstance(reduced, tuple) and len(reduced) > 1 and isinstance(reduced[1], tuple):
-            return reduced[1]
-    return error.args
+def _is_pydantics(kind: type) -> bool:
+    return class_name(kind) == "pydantic_core._pydantic_core:ValidationError"
+
+
+def _constructor(kind: Any) -> Any:
+    """The class; of pydantic's ValidationError, which is written in C, what it has in its place."""
+    return kind.from_exception_data if _is_pydantics(kind) else kind
+
+
+def _builtin(kind: type) -> Any:
+    return next(base for base in kind.__mro__ if base.__module__ == "builtins")
+
+
+def _members(kind: type) -> Iterator[MemberDescriptorType]:
+    """The fields that builtin exceptions have in C."""
+    if issubclass(kind, BaseExceptionGroup):
+        return  # its arguments say all of it
+    for base in kind.__mro__:
+        for name, member in vars(base).items() if base.__module__ == "builtins" else ():
+            if type(member) is MemberDescriptorType and name not in _NOT_KEPT and name[:2] != "__":
+                yield member
+
+
+def _is_exception(kind: type) -> bool:
+    return issubclass(kind, BaseException)
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).partition("\n")[0]
+
+
+def _encode_value(error: BaseException, encoder: Encoder, path: str) -> Plain:
+    return _encode(error, encoder, path)
+
+
+def _decode_value(content: Any, decoder: Decoder) -> BaseException:
+    return _decode(content, decoder)
+
+
+EXCEPTION: Final = Row("exception", _is_exception, _encode_value, _decode_value)
+"""An exception as a value, as `asyncio.gather` returns it."""

@@ -70,6 +70,8 @@ def check_error(name: str, value: Plain) -> None:
         raise Fault(f"{name}.class", "text expected, as in 'module:ClassName'")
     if not isinstance(value.get("args", []), list):
         raise Fault(f"{name}.args", f"sequence expected, found {kind_of(value['args'])}")
+    if "cause" in value:
+        check_error(f"{name}.cause", value["cause"])
     if not isinstance(value.get("attributes", {}), dict):
         raise Fault(f"{name}.attributes", f"mapping expected, found {kind_of(value['attributes'])}")
 

@@ -15,7 +15,7 @@ from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial
 from stepfork.cassette.stream import text_of
-from stepfork.cassette.values import TAGS, BadValue, decode
+from stepfork.cassette.values import IMPORTED, TAGS, BadValue, ClassPolicy, check, look
 from stepfork.core.lanes import BadMark, Lanes, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
@@ -35,14 +35,15 @@ class StoredCassette:
         tops: positions of the calls that were made inside no other call.
     """
 
-    def __init__(self, path: Path, *, text: str | None = None) -> None:
-        """Opens the file and checks it.
+    def __init__(self, path: Path, *, text: str | None = None, classes: ClassPolicy = IMPORTED) -> None:
+        """Opens the file and checks it; `classes` says what may be made of the classes it names.
 
         Raises:
             FileNotFoundError: if there is none.
             CassetteError: if it cannot be read or trusted as it is.
         """
         self.path = path
+        self._classes = classes
         self.warnings: list[str] = []
         self._parsed: dict[int, Recorded] = {}
         text = reader.read_text(path) if text is None else text
@@ -137,7 +138,7 @@ class StoredCassette:
         """The top-level call of that number (from 0) with its children, as users see it."""
         first = self.tops[number]
         last = self.tops[number + 1] if number + 1 < len(self.tops) else len(self)
-        return call_tree([self.recorded(at) for at in range(first, last)])[0]
+        return call_tree([self.recorded(at) for at in range(first, last)], self._classes)[0]
 
     def all_recorded(self) -> list[Recorded]:
         """Every call in file order."""
@@ -196,9 +197,9 @@ class StoredCassette:
         return Trajectory(
             name=self.header.name,
             status=self.status,
-            output=decode(end.output) if end is not None and end.has_output else None,
-            error=_plain_error(end.error) if end is not None and end.error is not None else None,
-            calls=call_tree(self.all_recorded()),
+            output=look(end.output, self._classes) if end is not None and end.has_output else None,
+            error=look(end.error, self._classes) if end is not None and end.error is not None else None,
+            calls=call_tree(self.all_recorded(), self._classes),
             header=frame.header_document(self.header),
         )
 
@@ -296,12 +297,12 @@ def _check_value(field: str, value: Plain) -> None:
             _check_value(f"{field}[{at}]", item)
     elif isinstance(value, Tagged):
         try:
-            decode(value)
+            check(value)
         except BadValue as problem:
             raise Fault(field, str(problem)) from None
 
 
-def call_tree(recorded: list[Recorded]) -> tuple[Call, ...]:
+def call_tree(recorded: list[Recorded], classes: ClassPolicy) -> tuple[Call, ...]:
     """Calls in file order, a parent before its children, as a tree."""
     children: list[list[Call]] = [[]]
     for item in reversed(recorded):
@@ -309,27 +310,23 @@ def call_tree(recorded: list[Recorded]) -> tuple[Call, ...]:
             children.append([])
         inner = tuple(reversed(children[item.depth + 1]))
         children[item.depth + 1] = []
-        children[item.depth].append(public_call(item, inner))
+        children[item.depth].append(public_call(item, inner, classes))
     return tuple(reversed(children[0]))
 
 
-def public_call(recorded: Recorded, children: tuple[Call, ...] = ()) -> Call:
+def public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPolicy) -> Call:
     """The call as users see it: Python values, the JSON or text of an answer."""
     call, outcome = recorded.call, recorded.outcome
     result: Any = None
     if "result" in outcome:
-        result = decode(outcome["result"])
+        result = look(outcome["result"], classes)
     else:
         for form in schema.RESPONSE_FIELDS:
             if form in outcome:
-                result = _text_of(outcome[form]) if form == "stream" else decode(outcome[form])
-    error = _plain_error(outcome["error"]) if "error" in outcome else None
-    return Call(call.kind, call.name, decode(call.args), result, error, children)
+                result = _text_of(outcome[form]) if form == "stream" else look(outcome[form], classes)
+    error = look(outcome["error"], classes) if "error" in outcome else None
+    return Call(call.kind, call.name, look(call.args, classes), result, error, children)
 
 
 def _text_of(streamed: Plain) -> str:
     return text_of(streamed) if isinstance(streamed, dict) else ""
-
-
-def _plain_error(error: Any) -> dict[str, Any]:
-    return {key: decode(value) for key, value in error.items()}

@@ -21,10 +21,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from stepfork.cassette.values.policy import is_own
 from stepfork.cli.faults import one_line
 from stepfork.errors import ConfigError, StepforkError
-
-_FOREIGN = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +153,6 @@ def check_own(reference: Reference, root: Path) -> None:
             continue  # a folder without code
         if not spec.has_location or spec.origin is None or not is_own(Path(spec.origin), root):
             raise _not_own(reference, root)
-
-
-def is_own(file: Path, root: Path) -> bool:
-    """Whether a file is under the project's root and not something installed there."""
-    file, root = file.resolve(), root.resolve()
-    if not file.is_relative_to(root) or any(part in _FOREIGN for part in file.relative_to(root).parts):
-        return False
-    libraries = [Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib")]
-    return not any(file.is_relative_to(library) for library in libraries)
 
 
 def _not_own(reference: Reference, root: Path) -> ConfigError:

@@ -157,6 +157,7 @@ def _happened(run: Run, value: Any, error: BaseException | None, *, returned: bo
         went_past=run.went_past,
         missing=run.missing,
         notes=(*([run.note] if run.note else []), *starmap(unchecked_text, run.unchecked.items())),
+        classes=run.classes,
     )
 
 

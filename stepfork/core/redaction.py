@@ -21,7 +21,7 @@ from stepfork.core.text_redaction import TextRedactor
 _OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "uuid", "complex"})
 """Tags whose text would not be read back with a placeholder in it."""
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
-_BYTES: Final = frozenset({"bytes", "bytearray"})
+_BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 
 

@@ -7,6 +7,7 @@ patterns of all holds.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -205,6 +206,12 @@ def _warn(module: str, error: Exception) -> None:
     warnings.warn(
         f"stepfork could not patch {module}: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2
     )
+
+
+@functools.cache
+def patched_sdks() -> tuple[str, ...]:
+    """The packages that adapters patch."""
+    return tuple(adapter.module for adapter in _all_adapters())
 
 
 def _all_adapters() -> list[Adapter]:

@@ -18,9 +18,22 @@ from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 from stepfork.core.model import Plain
-from stepfork.report.python_source import WIDTH, Group, Item, Source, Text, columns, layout, quoted, source_of
+from stepfork.report.python_source import (
+    WIDTH,
+    Group,
+    Item,
+    Source,
+    Text,
+    columns,
+    has_source,
+    layout,
+    quoted,
+    source_of,
+)
 
 _SEPARATORS: Final = re.compile(r"[\s_.:/-]+")
+_RECORDED: Final = "stepfork.load(CASSETTE).output"
+"""For an outcome that no expression gives: it is read from the cassette, once its classes are imported."""
 _LONGEST: Final = 60  # characters of a test's name
 Ending: TypeAlias = Literal["completed", "failed", "partial"]
 
@@ -126,7 +139,8 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
         call = Group("asyncio.run(", (Item(call),), ")")
     lines += ["", *layout(call, indent=8, before="" if expected is None else "outcome = ")]
     if expected is not None:
-        items = [Item("outcome"), Item(source_of(expected.value, imports))]
+        value = source_of(expected.value, imports) if has_source(expected.value) else _RECORDED
+        items = [Item("outcome"), Item(value)]
         items += [Item("True", "exact=")] if expected.exact else []
         check = Group("stepfork.expect(", tuple(items), ")")
         if holds_run:

@@ -51,6 +51,25 @@ class Item:
 Source: TypeAlias = str | Text | Group
 
 
+_LITERAL: Final = frozenset(
+    ("tuple", "set", "frozenset", "map", "bytes", "bytearray", "complex", "decimal", "uuid")
+    + ("datetime", "date", "time", "timedelta", "path", "posix-path", "windows-path")
+)
+
+
+def has_source(value: Plain) -> bool:
+    """Whether there is an expression for the value; there is none for instances of the user's classes.
+
+    >>> has_source([Tagged("tuple", [1])]), has_source({"a": Tagged("enum", "shop:Color.RED")})
+    (True, False)
+    """
+    if isinstance(value, Tagged):
+        return value.tag in _LITERAL and has_source(value.value)
+    if isinstance(value, dict | list):
+        return all(map(has_source, value.values() if isinstance(value, dict) else value))
+    return True
+
+
 def source_of(value: Plain, imports: set[str]) -> Source:
     """The expression that gives the Python value of a plain one; adds the modules it needs to `imports`.
 

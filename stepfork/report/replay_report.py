@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.cassette.frame import End
-from stepfork.cassette.values import Unsupported, encode
+from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain
 from stepfork.core.redaction import Redactor
@@ -19,7 +19,7 @@ from stepfork.errors import ReplayMismatchError
 from stepfork.report.as_json import json_value
 from stepfork.report.calls import error_text
 from stepfork.session.expectation import expect
-from stepfork.session.recorder import end_of
+from stepfork.session.recorder import described, end_of
 from stepfork.session.run import Counts
 
 Verdict: TypeAlias = Literal["PASSED", "REPRODUCED", "DIFFERS"]
@@ -37,6 +37,7 @@ class Happened:
         counts: the session's counts.
         missing: how many recorded calls it should have made and did not.
         notes: what else is worth saying.
+        classes: what cassettes may do with the classes that they name.
     """
 
     counts: Counts
@@ -47,6 +48,7 @@ class Happened:
     went_past: bool = False
     missing: int = 0
     notes: tuple[str, ...] = ()
+    classes: ClassPolicy = IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def judge(
     output, unsupported = _plain(happened, redactor)
     error = None
     if happened.error is not None:
-        error = end_of(happened.error, None, False, redactor, True).error
+        error = end_of(happened.error, None, False, redactor, True, happened.classes).error
 
     def report(verdict: Verdict, outcome: str, fault: str = "") -> Report:
         return Report(verdict, outcome, fault, happened, output, error)
@@ -109,9 +111,9 @@ def _plain(happened: Happened, redactor: Redactor) -> tuple[Plain, str]:
     if not happened.returned:
         return None, ""
     try:
-        return redactor.redact(encode(happened.output, "output")), ""
+        return redactor.redact(encode(happened.output, "output", happened.classes)), ""
     except Unsupported as problem:
-        return None, f"the output cannot be compared: {problem.path} is of type {problem.type}"
+        return None, f"the output cannot be compared: {described(problem)}"
 
 
 def _judge_error(

@@ -6,6 +6,7 @@ Reads ``pyproject.toml`` when asked to; everything else, the environment include
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -18,6 +19,7 @@ from stepfork.session.modes import find_mode
 
 PREFIX: Final = "STEPFORK_"
 _CHOICES: Final = {"integrity": ("warn", "error", "off"), "past_failure": ("raise", "stop")}
+_CLASSES: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(\.\*|:[^\s:,]+)")
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")
 
@@ -35,6 +37,7 @@ class Settings:
         through: tools whose body runs on replay, while the calls inside of it are answered.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
         past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
+        allow_classes: classes (``m:Class``, ``m.*``) that a cassette may have imported and constructed.
         fsync: whether each call is forced to the disk.
 
     >>> Settings().mode
@@ -52,6 +55,7 @@ class Settings:
     through: tuple[str, ...] = ()
     integrity: str = "warn"
     past_failure: str = "raise"
+    allow_classes: tuple[str, ...] = ()
     fsync: bool = False
 
     def rules(self) -> Rules:
@@ -88,6 +92,10 @@ def _value(name: str, value: Any, source: str) -> Any:
         for item in values:
             if not isinstance(item, str) or not item.strip():
                 raise ConfigError(f"{source}: {name} must hold texts only, found {_spell(item)}")
+            if name == "allow_classes" and not _CLASSES.fullmatch(item):
+                raise ConfigError(
+                    f"{source}: {name} must hold 'module:Class' or 'module.*', found {_spell(item)}"
+                )
         return values
     if name == "fsync":
         if not isinstance(value, bool):

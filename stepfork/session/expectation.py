@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepfork.cassette.values import Unsupported, encode
+from stepfork.core.canonical import canonical_text
 from stepfork.core.wording import spell_pair
 
 _LIMIT = 200  # characters of a value in the message
@@ -59,10 +60,17 @@ def _fault(actual: Any, expected: Any, exact: bool, path: str) -> str | None:
                 f" at {f'{path}[{len(expected)}]'!r}: expected nothing, got {_spell(actual[len(expected)])}"
             )
         return None
-    if type(actual) is type(expected) and (actual == expected or (actual != actual and expected != expected)):
+    if type(actual) is type(expected) and _equal(actual, expected):
         return None
     old, new = _spell_both(expected, actual)
     return f" at {path!r}: expected {old}, got {new}" if path else f": expected {old}, got {new}"
+
+
+def _equal(actual: Any, expected: Any) -> bool:
+    try:
+        return bool(actual == expected or (actual != actual and expected != expected))
+    except ValueError:  # arrays, which compare item by item
+        return canonical_text(encode(actual)) == canonical_text(encode(expected))
 
 
 def _step(path: str, key: Any) -> str:

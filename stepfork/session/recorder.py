@@ -10,7 +10,7 @@ from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
 from stepfork.cassette.store import call_tree
 from stepfork.cassette.stream.pieces import mended
-from stepfork.cassette.values import TAGS, Unsupported
+from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
 from stepfork.core.lanes import Mark
@@ -41,8 +41,9 @@ class Ticket:
 class Recorder:
     """One recording in progress."""
 
-    def __init__(self, writer: Writer, redactor: Redactor, scope: Scope) -> None:
+    def __init__(self, writer: Writer, redactor: Redactor, scope: Scope, classes: ClassPolicy) -> None:
         self._writer = writer
+        self._classes = classes
         self._redactor = redactor
         self._scope = scope
         self._lines: dict[Line, int] = {}  # their numbers in the file while it grows
@@ -111,17 +112,24 @@ class Recorder:
     def refuse(self, kind: str, name: str, problem: Unsupported) -> None:
         """A value of this call has no plain form. The live run goes on; the recording has failed."""
         call = describe(kind, name)
-        hint = "leave it out with 'exclude', or let it take and return plain values"
-        if problem.path.startswith("error"):
-            hint = "let it raise an exception that its args rebuild, or leave it out with 'exclude'"
+        hint = (
+            "register a codec for it (stepfork.codecs), let the tool take and return plain values, "
+            "or leave it out with 'exclude'"
+        )
+        if problem.hint:
+            hint = f"{problem.hint}, or leave the tool out with 'exclude'"
+        elif problem.path.startswith("error"):
+            hint = (
+                "let it raise an exception that its args rebuild, register a codec for what it holds "
+                "(stepfork.codecs), or leave it out with 'exclude'"
+            )
         elif problem.type in ("generator", "async_generator"):
             hint = "generator tools cannot be recorded yet; return a list, or leave it out with 'exclude'"
         elif kind == "llm":
             hint = "pass a body that can be read more than once"
         self.refused.append(
             RecordingError(
-                f"{call} cannot be recorded: {problem.path} is of type {problem.type}"
-                f"{' ' + problem.why if problem.why else ''}; {hint}",
+                f"{call} cannot be recorded: {described(problem)}; {hint}",
                 call=call,
                 path=problem.path,
                 type=problem.type,
@@ -164,7 +172,7 @@ class Recorder:
             if ticket.text:
                 document = reader.parse_document(ticket.text, known_tags=TAGS)
                 recorded.append(schema.read_call(document)[0])
-        return list(call_tree(recorded))
+        return list(call_tree(recorded, self._classes))
 
     @property
     def recorded(self) -> int:
@@ -233,14 +241,24 @@ def _may_hide_pieces(held: dict[str, Plain]) -> bool:
     return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
 
 
+def described(problem: Unsupported) -> str:
+    """Where a value stands that has no plain form, what it is, and why it has none."""
+    return f"{problem.path} is of type {problem.type}{' ' + problem.why if problem.why else ''}"
+
+
 def end_of(
-    error: BaseException | None, output: Plain, has_output: bool, redactor: Redactor, failed: bool
+    error: BaseException | None,
+    output: Plain,
+    has_output: bool,
+    redactor: Redactor,
+    failed: bool,
+    classes: ClassPolicy,
 ) -> frame.End:
     """The end document of a run that returned, or was ended by `error`."""
     form: dict[str, Plain] | None = None
     if error is not None:
         try:
-            form = encode_exception(error)
+            form = encode_exception(error, classes=classes)
         except Unsupported:
             form = {"class": class_name(type(error)), "args": [text_of(error)] if text_of(error) else []}
         redacted = redactor.redact(form)

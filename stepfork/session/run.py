@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import Unsupported, encode
+from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
@@ -34,7 +34,7 @@ from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
 from stepfork.session.modes import Action
-from stepfork.session.recorder import Recorder, Ticket, end_of
+from stepfork.session.recorder import Recorder, Ticket, described, end_of
 from stepfork.session.replayer import Body, PastRecording, Replayer
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
@@ -84,6 +84,7 @@ class Run:
         tokens: tokens that the answered LLM calls had cost when they were recorded.
         scope: the lines of control that make its calls.
         strands: how many tasks, threads and work items that were started in it have not ended.
+        classes: what cassettes may do with the classes that they name.
         note: what was odd but not wrong, once it is closed.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
     """
@@ -101,8 +102,10 @@ class Run:
         similar: Callable[[Path], Path | None] = lambda path: None,
         on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
         hands_over: bool = False,
+        classes: ClassPolicy = IMPORTED,
     ) -> None:
         self.path = path
+        self.classes = classes
         self.file = os.path.realpath(path)
         self.action: Action = action
         self.settings = settings
@@ -163,10 +166,10 @@ class Run:
         """
         if self.action == "record":
             try:
-                self._output = encode(value, "output")
+                self._output = encode(value, "output", self.classes)
             except Unsupported as problem:
                 raise RecordingError(
-                    f"the output cannot be recorded: {problem.path} is of type {problem.type}",
+                    f"the output cannot be recorded: {described(problem)}",
                     path=problem.path,
                     type=problem.type,
                 ) from None
@@ -382,7 +385,7 @@ class Run:
         settings = self.settings
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
-            self._recorder = Recorder(self._start_writing(), self._redactor, self.scope)
+            self._recorder = Recorder(self._start_writing(), self._redactor, self.scope, self.classes)
         else:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
@@ -419,7 +422,7 @@ class Run:
     def _stored(self) -> StoredCassette:
         __tracebackhide__ = True
         try:
-            cassette = StoredCassette(self.path)
+            cassette = StoredCassette(self.path, classes=self.classes)
         except FileNotFoundError:
             hints = self._hints or faults.record_in_code(self.path)
             raise faults.not_found(self.path, hints, self._similar(self.path)) from None
@@ -508,7 +511,9 @@ class Run:
         has_output = self._output is not _NO_OUTPUT
         if ended_by is None and faults_found:
             ended_by = faults_found[0]
-        end = end_of(ended_by, self._output if has_output else None, has_output, self._redactor, failed)
+        end = end_of(
+            ended_by, self._output if has_output else None, has_output, self._redactor, failed, self.classes
+        )
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(end)

@@ -6,10 +6,11 @@ The one object here, `workspace`, is set up by the front ends (`configure`) and 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from stepfork.cassette.values import ClassPolicy
 from stepfork.session import config
 from stepfork.session.config import Settings
 
@@ -23,6 +24,7 @@ class Workspace:
         self.base: Mapping[str, Any] = {}
         self.autopatch: dict[str, Any] = {}
         self.options: Mapping[str, Any] = {}
+        self._project: tuple[Path, Path] | None = None
         self._pyproject: tuple[Path, dict[str, Any]] | None = None
 
     def configure(
@@ -57,6 +59,17 @@ class Workspace:
         return config.combine(
             self.base, self.pyproject(), self.autopatch, environment, self.options, *stronger
         )
+
+    def project_root(self) -> Path:
+        """The folder whose code counts as the project's own."""
+        start = self.where()
+        if self._project is None or self._project[0] != start:
+            self._project = (start, config.project_root(start))
+        return self._project[1]
+
+    def classes(self, settings: Settings, sdks: Iterable[str] = ()) -> ClassPolicy:
+        """What cassettes may do with the classes that they name."""
+        return ClassPolicy(self.project_root(), settings.allow_classes, tuple(sdks))
 
     def cassette_path(self, path: str | os.PathLike[str], settings: Settings) -> Path:
         """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stepfork.cassette.exceptions import class_name, decode_exception, encode_exception
-from stepfork.cassette.values import Unsupported, type_name
+from stepfork.cassette.values import ClassPolicy, Unsupported, type_name
 from stepfork.core.model import Incoming, Kind, Plain, Recorded
 from stepfork.errors import ConfigError
 from stepfork.instrument import driver
@@ -99,7 +99,7 @@ class Exchange:
         if isinstance(error, sdk().APIConnectionError):
             form: dict[str, Plain] = {"class": class_name(type(error)), "args": [str(error)]}
             return self._with_attempts({"error": form})
-        return self._with_attempts({"error": encode_exception(error)})
+        return self._with_attempts({"error": encode_exception(error, classes=self.run.classes)})
 
     def _path(self) -> str:
         return message.path_below(str(self.client.base_url), str(self.request.url))
@@ -232,7 +232,7 @@ class Replay:
         client, request = self._asked.client, self._exchange.request
         error = recorded.outcome.get("error")
         if error is not None:
-            raise _connection_error(error, request)
+            raise _connection_error(error, request, self._run.classes)
         unread = self._asked.stream or client._should_stream_response_body(request=request)
         read_further = functools.partial(self._run.read_further, recorded)
         outcome = recorded.outcome
@@ -279,12 +279,12 @@ def _never() -> Any:
     raise ConfigError("the session ended while a call was being answered")
 
 
-def _connection_error(error: Plain, request: Any) -> BaseException:
+def _connection_error(error: Plain, request: Any, classes: ClassPolicy) -> BaseException:
     openai = sdk()
     assert isinstance(error, dict)
     kind = getattr(openai, str(error["class"]).rpartition(":")[2], None)
     if not (isinstance(kind, type) and issubclass(kind, openai.APIConnectionError)):
-        return decode_exception(error)
+        return decode_exception(error, classes)
     if issubclass(kind, openai.APITimeoutError):
         timeout: BaseException = kind(request=request)
         return timeout

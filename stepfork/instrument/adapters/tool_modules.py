@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
 from stepfork.cassette.exceptions import decode_exception, encode_exception
-from stepfork.cassette.values import Unsupported, decode, encode
+from stepfork.cassette.values import ClassPolicy, Unsupported, decode, encode
 from stepfork.core.model import Incoming, Kind, Recorded
 from stepfork.errors import UnsupportedCallError
 from stepfork.instrument import driver
@@ -22,15 +22,16 @@ class ToolCall:
 
     kind: Kind = "tool"
 
-    def __init__(self, names: Names, arguments: Arguments, skip: str | None) -> None:
+    def __init__(self, names: Names, arguments: Arguments, skip: str | None, classes: ClassPolicy) -> None:
         self.name, self._alias = names
         self._arguments = arguments
         self._skip = skip
+        self._classes = classes
 
     def incoming(self) -> Incoming:
         """The bound arguments by name, without ``self``."""
         args = {
-            name: encode(value, f"argument {name!r}")
+            name: encode(value, f"argument {name!r}", self._classes)
             for name, value in self._arguments.items()
             if name != self._skip
         }
@@ -38,24 +39,22 @@ class ToolCall:
 
     def returned(self, value: Any) -> Outcome:
         """``{"result": ...}``."""
-        return {"result": encode(value, "result")}
+        return {"result": encode(value, "result", self._classes)}
 
     def raised(self, error: BaseException) -> Outcome:
         """``{"error": {"class": ..., "args": ...}}``."""
-        return {"error": encode_exception(error)}
+        return {"error": encode_exception(error, classes=self._classes)}
 
+    def answer(self, recorded: Recorded) -> Any:
+        """What the recorded call returned, fresh; raises what it raised."""
+        error = recorded.outcome.get("error")
+        if error is not None:
+            raise decode_exception(error, self._classes)
+        return decode(recorded.outcome.get("result"), self._classes)
 
-def answer(recorded: Recorded) -> Any:
-    """What the recorded call returned, fresh; raises what it raised."""
-    error = recorded.outcome.get("error")
-    if error is not None:
-        raise decode_exception(error)
-    return decode(recorded.outcome.get("result"))
-
-
-async def aanswer(recorded: Recorded) -> Any:
-    """The same for an async tool."""
-    return answer(recorded)
+    async def aanswer(self, recorded: Recorded) -> Any:
+        """The same for an async tool."""
+        return self.answer(recorded)
 
 
 class ToolHandler:
@@ -71,18 +70,20 @@ class ToolHandler:
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
         """A sync tool was called."""
         __tracebackhide__ = True
-        if active.idle():
+        run = None if active.idle() else driver.session()
+        if run is None:
             return invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip)
-        return driver.call(target, lambda: invoke(arguments), answer)
+        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        return driver.call(target, lambda: invoke(arguments), target.answer)
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
         """An async tool was called."""
         __tracebackhide__ = True
-        if active.idle():
+        run = None if active.idle() else driver.session()
+        if run is None:
             return await invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip)
-        return await driver.acall(target, lambda: invoke(arguments), aanswer)
+        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        return await driver.acall(target, lambda: invoke(arguments), target.aanswer)
 
     def gcall(
         self, arguments: Arguments, invoke: Callable[[Arguments], Generator[Any, Any, Any]]

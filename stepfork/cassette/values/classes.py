@@ -1,0 +1,118 @@
+"""Instances of the user's classes: enums, named tuples, dataclasses. Knows no model and no exception.
+
+An enum's member is looked up, the others are rebuilt from what they hold (`rebuild`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
+from stepfork.cassette.values.state import state_of
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
+from stepfork.core.model import Plain
+
+# -- enums ------------------------------------------------------------------------------------------
+
+
+def _is_enum(kind: type) -> bool:
+    return issubclass(kind, enum.Enum)
+
+
+def _encode_enum(value: enum.Enum, encoder: Encoder, path: str) -> Plain:
+    name = encoder.name_of(value, path)
+    if type(value)._member_map_.get(value._name_ or "") is value:
+        return f"{name}.{value._name_}"
+    if not (isinstance(value, enum.Flag) and type(value._value_) is int):
+        raise Unsupported(path, type_name(value), "(a member without a name)")
+    return {"class": name, "value": value._value_}  # flags combined
+
+
+def _decode_enum(content: Any, decoder: Decoder) -> enum.Enum:
+    if isinstance(content, dict):
+        fields = parts(content, ("class", "value"))
+        kind = decoder.find(fields["class"], lambda found: issubclass(found, enum.Flag), "enum of flags")
+        if type(fields["value"]) is not int:
+            raise BadValue("the value of flags is a number")
+        known = kind._value2member_map_.get(fields["value"])  # type: ignore[attr-defined]
+        made = known or enum.Flag._missing_.__func__(kind, fields["value"])  # type: ignore[attr-defined]
+        if type(made) is not kind:
+            raise BadValue(f"{fields['class']!r} has no flags {fields['value']}")
+        return made  # type: ignore[return-value]
+    name, _, member = text(content).rpartition(".")
+    kind = decoder.find(name, _is_enum, "enum")
+    found: enum.Enum | None = kind._member_map_.get(member)  # type: ignore[attr-defined]
+    if found is None:
+        raise BadValue(f"enum {name!r} has no member {member!r}")
+    return found
+
+
+# -- named tuples -----------------------------------------------------------------------------------
+
+
+def _is_named_tuple(kind: type) -> bool:
+    fields = getattr(kind, "_fields", None)
+    return issubclass(kind, tuple) and isinstance(fields, tuple) and all(type(name) is str for name in fields)
+
+
+def _encode_named_tuple(value: Any, encoder: Encoder, path: str) -> Plain:
+    name = encoder.name_of(value, path)
+    if state_of(value):
+        raise Unsupported(path, type_name(value), "(a named tuple with attributes of its own)")
+    values = list(tuple.__iter__(value))
+    if len(values) != len(type(value)._fields):
+        raise Unsupported(path, type_name(value), "(it has more or fewer items than fields)")
+    with encoder.visit(value, path):
+        return {
+            "class": name,
+            "fields": encoder.fields(dict(zip(type(value)._fields, values, strict=True)), path),
+        }
+
+
+def _decode_named_tuple(content: Any, decoder: Decoder) -> Any:
+    fields = parts(content, ("class", "fields"))
+    values = decoder.fields(fields["fields"])
+    kind: Any = decoder.find(fields["class"], _is_named_tuple, "named tuple")
+    if sorted(values) != sorted(kind._fields):
+        raise BadValue(f"{fields['class']!r} has the fields {', '.join(kind._fields)}")
+    return tuple.__new__(kind, [values[name] for name in kind._fields])
+
+
+# -- dataclasses ------------------------------------------------------------------------------------
+
+
+def _is_dataclass(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
+def _encode_dataclass(value: Any, encoder: Encoder, path: str) -> Plain:
+    name = encoder.name_of(value, path)
+    state = state_of(value)
+    declared = [field.name for field in dataclasses.fields(value) if field.name in state]
+    with encoder.visit(value, path):
+        try:
+            check_bare(value, path)
+            ordered = {key: state[key] for key in (*declared, *(key for key in state if key not in declared))}
+            return {"class": name, "fields": encoder.fields(ordered, path)}
+        except Unsupported as problem:
+            given = {
+                field.name: state[field.name]
+                for field in dataclasses.fields(value)
+                if field.init and field.name in state
+            }
+            return constructed(value, given, encoder, path, problem, _decode_dataclass)
+
+
+def _decode_dataclass(content: Any, decoder: Decoder) -> Any:
+    return rebuilt(content, decoder, _is_dataclass, "dataclass", lambda kind, given: kind(**given))
+
+
+CLASSES = (
+    Row("enum", _is_enum, _encode_enum, _decode_enum),
+    Row("namedtuple", _is_named_tuple, _encode_named_tuple, _decode_named_tuple),
+    Row("dataclass", _is_dataclass, _encode_dataclass, _decode_dataclass),
+)
+"""Behind pydantic's models, which may be dataclasses too."""

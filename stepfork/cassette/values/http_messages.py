@@ -1,0 +1,123 @@
+"""Requests and responses of httpx and httpx2, which the errors of tools hold. Knows their content, no call.
+
+The libraries are not imported here. What was not read cannot be written; extensions and timings are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
+from stepfork.core.model import Plain
+
+_LIBRARIES: Final = ("httpx", "httpx2")
+
+
+def _is_message(name: str) -> Callable[[type], bool]:
+    kinds = [is_of(library, name) for library in _LIBRARIES]
+    return lambda kind: any(is_kind(kind) for is_kind in kinds)
+
+
+def _encode_request(request: Any, encoder: Encoder, path: str) -> Plain:
+    form: dict[str, Plain] = {
+        "library": type(request).__module__.partition(".")[0],
+        "method": request.method,
+        "url": str(request.url),
+    }
+    return form | _headers(request) | _content(request, encoder, path)
+
+
+def _decode_request(content: Any, decoder: Decoder) -> Any:
+    fields = parts(content, ("library", "method", "url"), ("headers", "more_headers", "text", "content"))
+    method, url = text(fields["method"]), text(fields["url"])
+    headers, body = _read_headers(fields), _read_content(fields, decoder)
+    request = _library(fields, decoder).Request(method, url, headers=headers, content=body)
+    request.headers = type(request.headers)(headers)  # without what the constructor adds
+    return request
+
+
+def _encode_response(response: Any, encoder: Encoder, path: str) -> Plain:
+    form: dict[str, Plain] = {
+        "library": type(response).__module__.partition(".")[0],
+        "status": response.status_code,
+    }
+    if response._request is not None:
+        form["request"] = encoder.encode(response._request, f"{path}.request")
+    if response.history:
+        form["history"] = encoder.encode(response.history, f"{path}.history")
+    return form | _headers(response) | _content(response, encoder, path)
+
+
+def _decode_response(content: Any, decoder: Decoder) -> Any:
+    optional = ("request", "history", "headers", "more_headers", "text", "content")
+    fields = parts(content, ("library", "status"), optional)
+    if type(fields["status"]) is not int:
+        raise BadValue("'status' must be a number")
+    headers, body = _read_headers(fields), _read_content(fields, decoder)
+    request, history = decoder.decode(fields.get("request")), decoder.decode(fields.get("history", []))
+    # the content is what it was after its encoding was undone, so that it is put in behind the headers
+    response = _library(fields, decoder).Response(
+        fields["status"], content=body, request=request, history=history
+    )
+    response.headers = type(response.headers)(headers)
+    return response
+
+
+def _headers(message: Any) -> dict[str, Plain]:
+    """The headers as a mapping; what stands more than once in mappings of its own."""
+    once: dict[str, Plain] = {}
+    more: list[Plain] = []
+    for name, value in message.headers.multi_items():
+        if name in once:
+            more.append({name: value})
+        else:
+            once[name] = value
+    return ({"headers": once} if once else {}) | ({"more_headers": more} if more else {})
+
+
+def _read_headers(fields: dict[str, Any]) -> list[tuple[str, str]]:
+    once, more = fields.get("headers", {}), fields.get("more_headers", [])
+    if (
+        not isinstance(once, dict)
+        or not isinstance(more, list)
+        or any(type(item) is not dict for item in more)
+    ):
+        raise BadValue("headers must be mappings")
+    return [(name, text(value)) for group in (once, *more) for name, value in group.items()]
+
+
+def _content(message: Any, encoder: Encoder, path: str) -> dict[str, Plain]:
+    try:
+        content: bytes = message.content
+    except Exception:
+        raise Unsupported(path, type_name(message), "whose content was not read") from None
+    if not content:
+        return {}
+    try:
+        return {"text": content.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"content": encoder.encode(content, path)}
+
+
+def _read_content(fields: dict[str, Any], decoder: Decoder) -> bytes:
+    if "content" not in fields:
+        return text(fields.get("text", "")).encode("utf-8")
+    content = decoder.decode(fields["content"])
+    if not isinstance(content, bytes):
+        raise BadValue("'content' must be !bytes")
+    return content
+
+
+def _library(fields: dict[str, Any], decoder: Decoder) -> Any:
+    if fields["library"] not in _LIBRARIES:
+        raise BadValue(f"'library' must be one of {', '.join(_LIBRARIES)}")
+    return decoder.library(fields["library"])
+
+
+HTTP_MESSAGES = (
+    Row("http-request", _is_message("Request"), _encode_request, _decode_request),
+    Row("http-response", _is_message("Response"), _encode_response, _decode_response),
+)
+"""In no order."""

@@ -1,0 +1,126 @@
+"""pydantic's models (version 2 or 1) and URLs. Knows how they keep what they hold.
+
+pydantic is not imported here: who has a model of it has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
+from stepfork.cassette.values.state import attributes_of, bare
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
+from stepfork.core.model import Plain
+
+
+def _is_model(kind: type) -> bool:
+    return _base_model(kind) is not None
+
+
+def _base_model(kind: type) -> Any:
+    """The class of pydantic's (version 2 or 1) that a model derives from."""
+    for base in kind.__mro__[1:]:
+        if base.__module__ in ("pydantic.main", "pydantic.v1.main") and base.__qualname__ == "BaseModel":
+            return base
+    return None
+
+
+def _encode_model(value: Any, encoder: Encoder, path: str) -> Plain:
+    name = encoder.name_of(value, path)
+    check_bare(value, path)
+    state = _base_model(type(value)).__getstate__(value)
+    held = attributes_of(value)
+    was_set, extra, private = _parts_of(state)
+    with encoder.visit(value, path):
+        form: dict[str, Plain] = {"class": name, "fields": encoder.fields(held, path)}
+        if set(was_set) != held.keys() | (extra or {}).keys():
+            form["set"] = sorted(was_set)  # type: ignore[assignment]
+        if extra:
+            form["extra"] = encoder.fields(extra, path)
+        try:
+            if private:
+                form["private"] = encoder.fields(private, path)
+        except Unsupported as problem:
+            given = {key: item for key, item in held.items() if key in was_set} | (extra or {})
+            return constructed(value, given, encoder, path, problem, _decode_model)
+        return form
+
+
+def _parts_of(state: dict[str, Any]) -> tuple[set[str], dict[str, Any] | None, dict[str, Any] | None]:
+    if "__fields_set__" in state:  # version 1, whose extra fields are fields
+        return state["__fields_set__"], None, state.get("__private_attribute_values__")
+    return state["__pydantic_fields_set__"], state["__pydantic_extra__"], state["__pydantic_private__"]
+
+
+def _decode_model(content: Any, decoder: Decoder) -> Any:
+    if isinstance(content, dict) and "init" in content:
+        make: Callable[[Any, dict[str, Any]], Any] = lambda kind, given: kind.model_construct(**given)  # noqa: E731
+        return rebuilt(content, decoder, _is_model, "pydantic model", make)
+    fields = parts(content, ("class", "fields"), ("set", "extra", "private"))
+    held, extra = decoder.fields(fields["fields"]), decoder.fields(fields.get("extra", {}))
+    private = decoder.fields(fields.get("private", {}))
+    was_set = set(decoder.items(fields["set"])) if "set" in fields else held.keys() | extra.keys()
+    kind = decoder.find(fields["class"], _is_model, "pydantic model")
+    model = bare(kind)
+    base = _base_model(kind)
+    if hasattr(base, "model_construct"):  # version 2
+        takes_extra = kind.model_config.get("extra") == "allow"  # type: ignore[attr-defined]
+        state = {
+            "__dict__": held,
+            "__pydantic_fields_set__": set(was_set),
+            "__pydantic_extra__": extra if extra or takes_extra else None,
+            "__pydantic_private__": private if private or kind.__private_attributes__ else None,  # type: ignore[attr-defined]
+        }
+    else:
+        state = {"__dict__": held, "__fields_set__": set(was_set), "__private_attribute_values__": private}
+    base.__setstate__(model, state)
+    return model
+
+
+# -- URLs -------------------------------------------------------------------------------------------
+
+
+def _is_url(kind: type) -> bool:
+    """Whether it is a URL: nothing else of pydantic's, whose other types import what a text names."""
+    core = ("Url", "MultiHostUrl") if kind.__module__ == "pydantic_core._pydantic_core" else ()
+    bases = [base.__name__ for base in kind.__mro__ if base.__module__ == "pydantic.networks"]
+    return kind.__name__ in core or (bool(bases) and bases[-1] in ("_BaseUrl", "_BaseMultiHostUrl"))
+
+
+def _encode_url(value: Any, encoder: Encoder, path: str) -> Plain:
+    """By pydantic's own encoder, if that is exact."""
+    kind = type(value)
+    form: Plain = {
+        "class": encoder.name_of(value, path),
+        "value": _adapter(kind).dump_python(value, mode="json"),
+    }
+    try:
+        same = _decode_url(form, Decoder(encoder.classes)) == value
+    except ValueError:
+        same = False
+    if not same:
+        raise Unsupported(path, type_name(value), "(pydantic's own encoder does not keep it)")
+    return form
+
+
+def _decode_url(content: Any, decoder: Decoder) -> Any:
+    fields = parts(content, ("class", "value"))
+    kind = decoder.find(fields["class"], _is_url, "URL of pydantic's")
+    value = _adapter(kind).validate_python(decoder.decode(fields["value"]))
+    if type(value) is not kind:
+        raise BadValue(f"{fields['class']!r} does not take that value")
+    return value
+
+
+def _adapter(kind: type) -> Any:
+    return sys.modules["pydantic"].TypeAdapter(kind)
+
+
+MODELS = (
+    Row("model", _is_model, _encode_model, _decode_model),
+    Row("url", _is_url, _encode_url, _decode_url),
+)
+"""In the order in which a class is tried."""
