@@ -13,7 +13,22 @@ from typing import Any
 import httpx2
 import openai
 
-_WORDS = "checkout latency deploy rollback region queue worker cache index shard quota token alert canary".split()
+_WORDS = [
+    "checkout",
+    "latency",
+    "deploy",
+    "rollback",
+    "region",
+    "queue",
+    "worker",
+    "cache",
+    "index",
+    "shard",
+    "quota",
+    "token",
+    "alert",
+    "canary",
+]
 
 TOOLS_MODULE = """
     from support.agent_loop import text
