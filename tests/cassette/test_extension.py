@@ -154,9 +154,8 @@ def test_packed_floats_that_are_none_are_refused(text: str, said: str) -> None:
 # -- a file that was edited -----------------------------------------------------------------------------
 
 HEAD = "stepfork: 1\nname: x\n---\n"
-FIRST = (
-    "llm: chat.completions\nrequest: {model: m, messages: [{role: user, content: hi}]}\nresponse: 1\n---\n"
-)
+HI = "llm: chat.completions\nrequest: {model: m, messages: [{role: user, content: hi}]}\nresponse: 1\n"
+FIRST = f"{HI}---\n"
 END = "---\nend: completed\n"
 NEXT = "llm: chat.completions\nextends: 1\n%sresponse: 1\n"
 BAD = {
@@ -192,7 +191,7 @@ def test_a_wrong_extension_names_field_and_line(
 
 def test_only_a_call_that_extends_may_append(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(HEAD + FIRST.removesuffix("---\n") + "append: {messages: [1]}\n" + END, "utf-8")
+    path.write_text(HEAD + HI + "append: {messages: [1]}\n" + END, "utf-8")
     with pytest.raises(stepfork.CassetteError, match="only a call that 'extends' another"):
         stepfork.load(path)
 
@@ -226,7 +225,7 @@ def test_lines_of_control_extend_their_own_calls(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_turns_need_no_recursion_and_share_what_they_have_in_common(tmp_path: Path) -> None:
-    path = tmp_path / "run.yaml"
+    path = tmp_path / "run.partial.yaml"
     turn = "llm: responses\nextends: 1\nappend: {input: [x]}\nresponse: 1\n"
     documents = ["llm: responses\nrequest: {input: [x]}\nresponse: 1\n", *([turn] * 9_999)]
     path.with_name("run.partial.yaml").write_text(
@@ -238,7 +237,7 @@ def test_ten_thousand_turns_need_no_recursion_and_share_what_they_have_in_common
 
 
 def test_what_is_read_is_shared_and_never_changed(tmp_path: Path) -> None:
-    calls = [FIRST.removesuffix("---\n"), NEXT % "append: {messages: [{role: user, content: a}]}\n"]
+    calls = [HI, NEXT % "append: {messages: [{role: user, content: a}]}\n"]
     cassette = written(
         tmp_path / "run.yaml", [*calls, NEXT % "append: {messages: [{role: user, content: b}]}\n"]
     )

@@ -136,7 +136,8 @@ def test_mismatches_and_views_show_the_whole_request(record: Recorder, tools: An
     assert StoredCassette(path).call(18).args["tools"] == schemas()
 
     def forgetful(turn: int) -> str:
-        return str(tools.look_up(turn)) if turn < 8 else "nothing found"
+        found: str = tools.look_up(turn)
+        return found if turn < 8 else "nothing found"
 
     with pytest.raises(stepfork.ReplayMismatchError) as caught, stepfork.replay(path), client(_nobody) as ask:
         loop(ask, forgetful, 10)
@@ -199,7 +200,7 @@ def test_conversations_in_threads_and_tools_are_told_each_by_itself(tmp_path: Pa
     assert record() == first
     written = first.decode()
     assert written.count("extends: 1") >= 4 * (4 + 3)
-    assert written.count(SYSTEM.splitlines()[0]) == 1, "the prompt stands once for all"
+    assert written.count("role: system") == 1, "the prompt stands once for all"
     assert path.stat().st_size < 0.3 * full_size(path)
     for call in stepfork.load(path).calls:
         if call.kind == "llm":

@@ -1,7 +1,7 @@
-"""An agent of the usual kind, as long as one likes: a turn is one LLM call that asks for one tool. Opens no socket.
+"""An agent of the usual kind, for so many turns: one LLM call that asks for one tool. Opens no socket.
 
-A system prompt of two kilobytes, six tools with schemas of 500 to 700 bytes, and results of 200 to 800 bytes; all
-of it always the same.
+A system prompt of two kilobytes, six tools with schemas of 500 to 700 bytes, and results of 200 to 800 bytes;
+all of it always the same. Bodies are posted as they are: typed methods take ten times as long for long ones.
 """
 
 from __future__ import annotations
@@ -13,22 +13,7 @@ from typing import Any
 import httpx2
 import openai
 
-_WORDS = [
-    "checkout",
-    "latency",
-    "deploy",
-    "rollback",
-    "region",
-    "queue",
-    "worker",
-    "cache",
-    "index",
-    "shard",
-    "quota",
-    "token",
-    "alert",
-    "canary",
-]
+_WORDS = ("checkout", "latency", "deploy", "rollback", "region", "queue", "worker", "cache", "index", "shard")
 
 TOOLS_MODULE = """
     from support.agent_loop import text
@@ -41,7 +26,7 @@ def text(size: int, seed: int) -> str:
     """Words in lines, of about that many characters."""
     words: list[str] = []
     while sum(map(len, words)) + len(words) < size:
-        number = len(words) * 5 + seed * 13
+        number = len(words) * 7 + seed * 13
         words.append(_WORDS[number % len(_WORDS)] + str(number % 89) + ("\n" if len(words) % 9 == 8 else " "))
     return "".join(words).strip()
 
@@ -104,9 +89,10 @@ def loop(
     tools = schemas() if tools is None else tools
     messages: list[Any] = [{"role": "system", "content": system}, {"role": "user", "content": question}]
     for turn in range(turns):
-        said = ask.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
-        assert said.tool_calls
-        messages.append(said.model_dump(exclude_none=True))
+        body = {"model": "m", "messages": messages, "tools": tools}
+        answer: Any = ask.post("/chat/completions", cast_to=object, body=body)
+        said = answer["choices"][0]["message"]
         result = look_up(turn)
-        messages.append({"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": result})
+        reply = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": result}
+        messages = [*messages, said, reply]
     return messages
