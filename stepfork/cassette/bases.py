@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from stepfork.cassette.extension import Extension, Request, apply, extend
+from stepfork.cassette.extension import Extension, Request, alike, apply, extend, same
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
@@ -64,16 +64,17 @@ def ask(request: Plain, before: Iterable[Asked]) -> Asked:
     if type(request) is not dict:
         return Asked(None, None, known)
     best: Extension | None = None
-    size = length = 0
     base: Asked | None = None
+    size = 0
+    common: dict[str, int] = {}
     for back, other in enumerate(known, start=1):
-        if other.request is None:
+        if other.request is None or (best is not None and not _has_more(other.request, request, common)):
             continue
-        if best is not None and best.only_adds and _length(other.request) <= length:
-            continue  # it has less of it
         found = extend(other.request, request, back)
-        if best is None or found.size < size:
-            best, size, base, length = found, found.size, other, _length(other.request)
+        taken = found.size
+        if best is None or taken < size:
+            best, base, size = found, other, taken
+            common = _common(other.request, request, found)
     if best is None or base is None or base.request is None:
         return Asked(request, None, known, _weight(request))
     weight = base.weight + size if best.only_adds else _weight(request)
@@ -84,12 +85,37 @@ def ask(request: Plain, before: Iterable[Asked]) -> Asked:
     return Asked(apply(base.request, best), best, known, weight, base.links + 1, base.chain + size)
 
 
+def _common(base: Request, request: Request, extension: Extension) -> dict[str, int]:
+    """What a request has of the one it extends, by key: all of it (-1), or so many items of a list's start."""
+    paths = (*extension.remove, *extension.changed, *extension.append)
+    found: dict[str, int] = {}
+    for key in request.keys() & base.keys():
+        if not any(path.startswith(key) for path in paths):
+            found[key] = -1
+            continue
+        old, new = base[key], request[key]
+        if type(old) is list and type(new) is list:
+            found[key] = len(old) if extension.only_adds and key in extension.append else alike(old, new)
+    return found
+
+
+def _has_more(other: Request, request: Request, common: dict[str, int]) -> bool:
+    """Whether a request has more of this one than what it has in `common` with another one, told cheaply."""
+    for key, new in request.items():
+        kept = common.get(key, 0)
+        if kept < 0 or key not in other:
+            continue
+        old = other[key]
+        if type(old) is list and type(new) is list:
+            if kept < min(len(old), len(new)) and same(old[kept], new[kept]):
+                return True
+        elif same(old, new):
+            return True
+    return False
+
+
 def _weight(request: Request) -> int:
     return len(canonical_text(request))
-
-
-def _length(request: Request) -> int:
-    return sum(len(value) for value in request.values() if type(value) is list)
 
 
 class Recent:

@@ -134,7 +134,7 @@ def _compare(old: Plain, new: Plain, path: str, found: Extension) -> None:
 
 
 def _compare_lists(old: list[Plain], new: list[Plain], path: str, found: Extension) -> None:
-    kept = _alike(old, new)
+    kept = alike(old, new)
     if kept < len(old):
         gap = _gap(old, new, kept)
         if gap:
@@ -152,7 +152,7 @@ def _compare_lists(old: list[Plain], new: list[Plain], path: str, found: Extensi
         found.append[path] = new[kept:]
 
 
-def _alike(old: list[Plain], new: list[Plain]) -> int:
+def alike(old: list[Plain], new: list[Plain]) -> int:
     """How many items at the start of both are the same."""
     whole = new[: len(old)]
     if len(whole) == len(old) and same(old, whole):
