@@ -86,7 +86,7 @@ def ask(request: Plain, before: Iterable[Asked]) -> Asked:
 
 
 def _common(base: Request, request: Request, extension: Extension) -> dict[str, int]:
-    """What a request has of the one it extends, by key: all of it (-1), or so many items of a list's start."""
+    """What a request has of the one it extends, by key: all of it (-1), or so many items of a list."""
     paths = (*extension.remove, *extension.changed, *extension.append)
     found: dict[str, int] = {}
     for key in request.keys() & base.keys():
