@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from stepfork.cassette.scalars import MAX_DEPTH
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
@@ -294,4 +295,6 @@ def _steps(path: str, where: str) -> tuple[str, ...]:
         except ValueError:
             raise Misfit(where, f"{path!r} is no path: {step[2]} is no text") from None
         at = step.end()
+    if len(keys) > MAX_DEPTH:
+        raise Misfit(where, f"a path of more than {MAX_DEPTH} keys")
     return tuple(keys)

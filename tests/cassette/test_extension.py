@@ -167,6 +167,7 @@ BAD = {
     "no such list": ("", "append: {input: [1]}\n", "append.input", "no input"),
     "no such key": ("", "remove: [tools]\n", "remove[0]", "no tools"),
     "no path": ("", 'remove: ["a..b"]\n', "remove[0]", "path"),
+    "deep": ("", f"remove: [{'a.' * 5000}a]\n", "remove[0]", "more than 200 keys"),
     "too many": ("", 'remove: ["messages[-2:]"]\n', "remove[0]", "1 items"),
     "beyond": ("", 'remove: ["messages[1:2]"]\n', "remove[0]", "1 items"),
     "lost quotes": ("", "append:\n  messages:\n  - role: user\n    content: 12\n", "content", "add quotes"),
