@@ -66,11 +66,9 @@ def test_C126_a_hundred_turns_of_a_kilobyte_take_no_more_than_four_times_their_t
     tmp_path: Path, tools: Any
 ) -> None:
     path = tmp_path / "run.yaml"
-    told: set[str] = set()
 
     def look_up(turn: int) -> str:
         result: str = tools.look_up(turn)
-        told.add(result)
         return result + text(1000 - len(result), turn)
 
     with client() as ask, stepfork.record(path, tools=[tools.__name__]):
