@@ -24,7 +24,8 @@ from yaml.events import (
     StreamStartEvent,
 )
 
-from stepfork.cassette.emitter import TAGGED
+from stepfork.cassette.emitter import OWN_TAGS, TAGGED
+from stepfork.cassette.floats import CODES, unpack
 from stepfork.cassette.scalars import MAX_DEPTH, SURROGATES, Ambiguous, read_plain, unescape_surrogates
 from stepfork.core.model import Plain, Tagged
 
@@ -32,7 +33,7 @@ _DEPTH: Final = MAX_DEPTH + 10  # a little deeper than is written, whose last le
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _NOT_ONE: Final = "more than one document; what separates documents is a line that is exactly '---'"
 _NO_KEY: Final = "a key must be text"
-_NO_TEXT: Final = f"what stands under '!{SURROGATES}' must be text"
+_NO_TEXT: Final = "what stands under '!{}' must be text"
 _NO_WRAP: Final = f"what stands under '!{TAGGED}' must be a mapping of one known tag"
 _MERGE_KEY: Final = "merge keys ('<<') are not read: write the fields out"
 
@@ -202,7 +203,7 @@ def _tag(event: Any, known_tags: frozenset[str]) -> str | None:
     if tag is None:
         return None
     name = tag[1:]
-    if tag[:1] == "!" and (name in known_tags or name in (TAGGED, SURROGATES)):
+    if tag[:1] == "!" and (name in known_tags or name in OWN_TAGS):
         return name
     shown = tag.replace("tag:yaml.org,2002:", "!!", 1)
     raise _Problem(f"unknown tag '{_shown(shown)}'")
@@ -211,13 +212,14 @@ def _tag(event: Any, known_tags: frozenset[str]) -> str | None:
 def _tagged_scalar(event: Any, known_tags: frozenset[str]) -> Any:
     tag = _tag(event, known_tags)
     value = event.value if event.style else read_plain(event.value)
-    if tag == SURROGATES:
+    if tag == SURROGATES or tag in CODES:
+        assert tag is not None
         if type(value) is not str:
-            raise _Problem(_NO_TEXT)
+            raise _Problem(_NO_TEXT.format(tag))
         try:
-            return unescape_surrogates(value)
+            return unescape_surrogates(value) if tag == SURROGATES else unpack(tag, value)
         except ValueError as error:
-            raise _Problem(f"under '!{SURROGATES}' {error}") from None
+            raise _Problem(f"under '!{tag}' {error}") from None
     if tag == TAGGED:
         raise _Problem(_NO_WRAP)
     return value if tag is None else Tagged(tag, value)
@@ -225,8 +227,8 @@ def _tagged_scalar(event: Any, known_tags: frozenset[str]) -> Any:
 
 def _collection_tag(event: Any, known_tags: frozenset[str]) -> str | None:
     tag = _tag(event, known_tags)
-    if tag == SURROGATES:
-        raise _Problem(_NO_TEXT)
+    if tag == SURROGATES or tag in CODES:
+        raise _Problem(_NO_TEXT.format(tag))
     if tag == TAGGED and type(event) is not MappingStartEvent:
         raise _Problem(_NO_WRAP)
     return tag

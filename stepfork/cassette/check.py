@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepfork.cassette import frame, reader, schema
+from stepfork.cassette import frame, reader
+from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import TAGS
-from stepfork.core.model import Plain
 from stepfork.errors import CassetteError
 
 
@@ -39,14 +38,13 @@ def faults_of(path: Path) -> tuple[StoredCassette | None, list[CassetteError]]:
 def _document_faults(path: Path) -> list[CassetteError]:
     """The faults of a file's documents, each taken by itself."""
     try:
-        documents = list(reader.split(reader.read_text(path)))
+        documents = Documents(path, reader.split(reader.read_text(path)))
     except CassetteError:
         return []
     faults = []
-    for at, (line, text) in enumerate(documents):
+    for at in range(len(documents.slices)):
         try:
-            document = reader.parse_document(text, file=path, first_line=line, known_tags=TAGS)
-            _read(document, first=at == 0)
+            _read(documents, at)
         except CassetteError as fault:
             faults.append(fault)
         except frame.UnknownVersion:
@@ -54,15 +52,14 @@ def _document_faults(path: Path) -> list[CassetteError]:
         except Fault as fault:
             if at == 0 and fault.field == "stepfork":
                 return []  # no cassette: its other documents would only be noise
-            place = reader.line_of(text, fault.field, first_line=line)
-            faults.append(CassetteError(fault.problem, file=path, line=place, field=fault.field))
+            faults.append(documents.located(fault, at))
     return faults
 
 
-def _read(document: dict[str, Plain], *, first: bool) -> None:
-    if first:
-        frame.read_header(document)
-    elif "end" in document:
-        frame.read_end(document)
+def _read(documents: Documents, at: int) -> None:
+    if at == 0:
+        frame.read_header(documents.parse(at))
+    elif "end" in documents.fields_of(at):
+        frame.read_end(documents.fields_of(at))
     else:
-        schema.read_call(document)
+        documents.recorded(at)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from stepfork.cassette.floats import CODES, pack
 from stepfork.cassette.scalars import (
     MAX_DEPTH,
     SURROGATES,
@@ -25,6 +26,9 @@ from stepfork.core.model import Plain, Tagged
 
 TAGGED: Final = "tagged"
 """Tag of a value whose content needs a tag itself: ``!tagged {path: !surrogates "a\\\\udc80"}``."""
+
+OWN_TAGS: Final = frozenset((TAGGED, SURROGATES, *CODES))
+"""Tags of the emitter's own, which no value may have."""
 
 _WIDTH: Final = 100
 _FLOW_LEVELS: Final = 2
@@ -123,6 +127,9 @@ def _rest(value: Any, line: str, room: int, out: list[str], depth: int, *, after
     if _may_fit(value, room, _FLOW_LEVELS) and (text := _flow(value, room)) is not None:
         out.append(f"{tag} {text}")
         return
+    if kind is list and not tag and (packed := pack(value)) is not None:
+        out.append(f" !{packed[0]} {inline_text(packed[1])}")
+        return
     compact = after_dash and not tag  # the first item stands on the line of the dash
     out.append(" " if compact else tag)
     if kind is dict:
@@ -208,10 +215,14 @@ def _scalar(value: Any, inner: str) -> str | None:
 def _untagged(value: Tagged) -> tuple[str, Any]:
     """Tag and content of a tagged value; a content that needs a tag itself is wrapped once more."""
     tag, content = value.tag, value.value
-    if not _TAG.fullmatch(tag) or tag in (TAGGED, SURROGATES):
+    if not _TAG.fullmatch(tag) or tag in OWN_TAGS:
         raise ValueError(f"{tag!r} cannot be a tag")
     content = _base(content)
-    if type(content) is Tagged or (type(content) is str and has_surrogates(content)):
+    if (
+        type(content) is Tagged
+        or (type(content) is str and has_surrogates(content))
+        or (type(content) is list and pack(content) is not None)
+    ):
         return TAGGED, {tag: content}
     return tag, content
 

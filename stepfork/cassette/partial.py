@@ -5,10 +5,10 @@ Knows calls and their places; knows no file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from stepfork.cassette.schema import Place
+from stepfork.cassette.schema import Document, Place
 from stepfork.core.canonical import canonical_text
 from stepfork.core.layout import layout
 from stepfork.core.lines import Line, Scope
@@ -20,13 +20,37 @@ def sort_key(call: Incoming) -> tuple[str, str, str]:
     return call.kind, call.name, canonical_text(call.args)
 
 
+def bases(calls: Iterable[Document]) -> dict[int, int]:
+    """Which call each one extends that extends one, by their places among those given, in the file's order.
+
+    A call may only extend one that stands above it and was made by the same line of control.
+
+    >>> bases([])
+    {}
+    """
+    lines: dict[tuple[int | None, int | None], list[int]] = {}
+    found: dict[int, int] = {}
+    for at, call in enumerate(calls):
+        place = call.place or Place(at)
+        before = lines.setdefault((place.parent, place.line), [])
+        if call.extension is not None and call.extension.back <= len(before):
+            found[at] = before[-call.extension.back]
+        if call.recorded.call.kind == "llm":
+            before.append(at)
+    return found
+
+
 class Partial:
     """The calls of a partial file, by the number of their start.
 
     A call inside one that never ended has no parent in the file; it is left out, and counted in `lost`.
     """
 
-    def __init__(self, calls: list[tuple[Recorded, Place]]) -> None:
+    def __init__(
+        self, calls: list[tuple[Recorded, Place]], key: Callable[[int], tuple[str, str, str]]
+    ) -> None:
+        """`key` is the `sort_key` of the call at a place among those given."""
+        self._key = key
         self._calls = {place.start: (at, recorded, place) for at, (recorded, place) in enumerate(calls)}
         self._inside: dict[int | None, list[int]] = {}
         for start in sorted(self._calls):
@@ -38,7 +62,7 @@ class Partial:
 
     def _of(self, parent: int | None) -> Iterator[tuple[int, Recorded]]:
         starts = self._inside.get(parent, [])
-        rows = layout(self._scope(starts), lambda start: sort_key(self._calls[start][1].call))
+        rows = layout(self._scope(starts), lambda start: self._key(self._calls[start][0]))
         for start, mark in rows:
             at, recorded, _ = self._calls[start]
             yield at, replace(recorded, mark=mark)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stepfork.cassette import emitter, fields, json_style, stream
+from stepfork.cassette import emitter, fields, json_style, question, shared, stream
+from stepfork.cassette.extension import Extension
 from stepfork.cassette.fields import Fault
 from stepfork.core.lanes import Mark
 from stepfork.core.model import Incoming, Plain, Recorded
@@ -20,7 +21,7 @@ _LLM: Final = {
     "query": "any",
     "content_type": "text",
     "attempts": "sequence",
-    "request": "any",
+    **question.FIELDS,
     "response": "any",
     "text": "text",
     "body": "any",
@@ -44,6 +45,7 @@ _COMMON: Final = {
     "unfinished": "flag",
     "cancelled": "flag",
     "late": "flag",
+    shared.FIELD: "mapping",
 }
 _ENDS: Final = ("cancelled", "late")
 
@@ -73,8 +75,22 @@ class Place:
     lines: tuple[Started, ...] = ()
 
 
-def call_document(recorded: Recorded, place: Place | None = None) -> dict[str, Plain]:
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a document says: a call, its place if it was written while recording, and what its request
+    changes of an earlier one. Where it does, the call's `args` are not known from the document alone."""
+
+    recorded: Recorded
+    place: Place | None = None
+    extension: Extension | None = None
+
+
+def call_document(
+    recorded: Recorded, place: Place | None = None, extension: Extension | None = None
+) -> dict[str, Plain]:
     """The document of a call; `place` is written only while recording, where it is not the plain order.
+
+    `extension` stands in place of the request.
 
     >>> call_document(Recorded(Incoming("tool", "search", {"q": "go"}), {"result": 1}))
     {'tool': 'search', 'args': {'q': 'go'}, 'result': 1}
@@ -101,21 +117,20 @@ def call_document(recorded: Recorded, place: Place | None = None) -> dict[str, P
             document["args"] = call.args
     else:
         document.update(call.target)
-        if call.args is not None:
-            document["request"] = call.args
+        document.update(question.told(call.args, extension))
     document.update(recorded.outcome)
     if recorded.unfinished:
         document["unfinished"] = True
     return document
 
 
-def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
-    """The call of a document, and its place if it was written while recording.
+def read_call(document: dict[str, Plain]) -> Document:
+    """What the document of a call says.
 
     Raises:
         Fault: naming the field.
 
-    >>> read_call({"tool": "search", "result": 1})[0].call.name
+    >>> read_call({"tool": "search", "result": 1}).recorded.call.name
     'search'
     """
     kinds = [kind for kind in ("llm", "tool", "http") if kind in document]
@@ -129,7 +144,9 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
     if kind == "llm":
         _check_contents(document)
         _check_answer(document)
-    outcome_names = _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - {"request", *_TARGET}
+    outcome_names = (
+        _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - question.FIELDS.keys() - set(_TARGET)
+    )
     outcome = {key: value for key, value in document.items() if key in outcome_names or key in _ENDS}
     unfinished = bool(document.get("unfinished", False))
     ways = [key for key in ("result", "error", "cancelled", *RESPONSE_FIELDS) if key in outcome]
@@ -143,6 +160,7 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
     if "error" in outcome:
         fields.check_error("error", outcome["error"])
     target: dict[str, Plain] = {key: document[key] for key in _TARGET if key in document}
+    extension = question.read_extension(document)
     args = document.get("args", {}) if kind == "tool" else document.get("request")
     call = Incoming(kind, str(document[kind]), args, target)
     depth = fields.count("depth", document.get("depth", 0))
@@ -155,7 +173,7 @@ def read_call(document: dict[str, Plain]) -> tuple[Recorded, Place | None]:
             None if "line" not in document else fields.count("line", document["line"]),
             _read_lines(document.get("lines", [])),
         )
-    return Recorded(call, outcome, depth, unfinished, _read_mark(document)), place
+    return Document(Recorded(call, outcome, depth, unfinished, _read_mark(document)), place, extension)
 
 
 def marked(text: str, call: Incoming, mark: Mark | None) -> str:
@@ -219,6 +237,9 @@ def _check_contents(document: dict[str, Plain]) -> None:
     response = document.get("response")
     if isinstance(request, dict) and isinstance(request.get("messages"), list):
         _check_messages("request.messages", request["messages"])
+    append = document.get("append")
+    if isinstance(append, dict) and isinstance(append.get("messages"), list):
+        _check_messages("append.messages", append["messages"])
     if isinstance(response, dict) and isinstance(response.get("choices"), list):
         for at, choice in enumerate(response["choices"]):  # type: ignore[arg-type]
             if isinstance(choice, dict):

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from stepfork.cassette import frame, integrity, reader, schema
+from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
-from stepfork.cassette.partial import Partial
+from stepfork.cassette.partial import Partial, bases, sort_key
 from stepfork.cassette.stream import text_of
-from stepfork.cassette.values import IMPORTED, TAGS, BadValue, ClassPolicy, check, look
-from stepfork.core.lanes import BadMark, Lanes, assemble
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check, look
+from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
 
@@ -45,14 +48,16 @@ class StoredCassette:
         self.path = path
         self._classes = classes
         self.warnings: list[str] = []
-        self._parsed: dict[int, Recorded] = {}
+        self._marks: dict[int, Mark | None] = {}  # of the calls of a partial file
         text = reader.read_text(path) if text is None else text
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
         self._slices = reader.split(text)
+        self._documents = Documents(path, self._slices)
         self._places: Sequence[int] = range(1, len(self._slices))  # of the calls, among the slices
         self.header = self._read_header()
         self.verdict, self.end = self._read_end(text)
+        self._documents.trusted = self.verdict == "ok"
         self.tops = self._tops()
         if self.end is not None and self.verdict != "ok":
             what = "has no checksum" if self.verdict == "absent" else "was changed since it was recorded"
@@ -80,26 +85,33 @@ class StoredCassette:
         return self.end is None or self.end.status == "failed" or self.end.test == "failed"
 
     def recorded(self, at: int) -> Recorded:
-        """The call at a position; parsed the first time, kept from then on.
+        """The call at a position; parsed the first time, kept from then on. It is not to be changed.
 
         Raises:
-            CassetteError: if its document does not fit, with line and field.
+            CassetteError: if its document, or one that it refers to, does not fit, with line and field.
         """
-        found = self._parsed.get(at)
-        if found is None:
-            found = self._parsed[at] = self._read_call(self._places[at])[0]
-        return found
+        found = self._documents.recorded(self._places[at])
+        return found if at not in self._marks else replace(found, mark=self._marks[at])
+
+    def _own(self, at: int) -> Recorded:
+        """The same where only its place, its mark and its kind are asked for."""
+        found = self._documents.own(self._places[at]).recorded
+        return found if at not in self._marks else replace(found, mark=self._marks[at])
 
     def holds_secrets(self, at: int) -> bool:
-        """Whether the call at a position holds a placeholder of a secret."""
-        return "<secret:" in self._slices.text(self._places[at])
+        """Whether the call at a position may hold a placeholder of a secret."""
+        return self._any_secrets and self._documents.may_hold(self._places[at], b"<secret:")
+
+    @cached_property
+    def _any_secrets(self) -> bool:
+        return any(self._slices.has(place, b"<secret:") for place in self._places)
 
     def inside(self, at: int) -> list[int]:
         """The positions of the calls that were made directly inside the one at a position."""
         found: list[int] = []
-        depth = self.recorded(at).depth + 1
+        depth = self._own(at).depth + 1
         for inner in range(at + 1, len(self)):
-            here = self.recorded(inner).depth
+            here = self._own(inner).depth
             if here < depth:
                 break
             if here == depth:
@@ -121,14 +133,14 @@ class StoredCassette:
             CassetteError: if what they say of lanes makes no sense.
         """
         marks = (
-            (number, self.recorded(at).mark if self._may_have_lane(at) else None)
+            (number, self._own(at).mark if self._may_have_lane(at) else None)
             for number, at in enumerate(calls)
         )
         try:
             return assemble(marks)
         except BadMark as bad:
             place = self._places[calls[bad.at]]
-            raise self._located(Fault(bad.field, f"{bad.problem}; {_MEND}"), place) from None
+            raise self._documents.located(Fault(bad.field, f"{bad.problem}; {_MEND}"), place) from None
 
     def _may_have_lane(self, at: int) -> bool:
         trusted = self.verdict == "ok"  # written by us: a lane stands on a line of its own
@@ -148,24 +160,26 @@ class StoredCassette:
         """Every fault of every document, found by reading all of them, values included."""
         deepest = 0  # how deep the next call may be
         sound = True
-        for at, place in enumerate(self._places):
+        for place in self._places:
             try:
-                recorded = self._parsed.get(at) or self._read_call(place)[0]
-                _check_values(recorded)
+                own = self._documents.own(place)
+                recorded = own.recorded
+                _check_values(own)
                 if recorded.depth > deepest:
                     raise Fault("depth", f"at most {deepest} here: no call before it encloses this one")
                 deepest = recorded.depth + 1
+                self._documents.recorded(place)
             except CassetteError as problem:
                 sound = False
                 yield problem
             except Fault as fault:
                 sound = False
-                yield self._located(fault, place)
+                yield self._documents.located(fault, place)
         if self.end is not None:
             try:
                 _check_value("output", self.end.output)
             except Fault as fault:
-                yield self._located(fault, len(self._slices) - 1)
+                yield self._documents.located(fault, len(self._slices) - 1)
         if sound:
             yield from self._lane_problems()
 
@@ -174,7 +188,7 @@ class StoredCassette:
         scopes: list[list[int]] = [[]]
         ended: list[list[int]] = []
         for at in range(len(self)):
-            depth = self.recorded(at).depth
+            depth = self._own(at).depth
             ended += scopes[depth + 1 :]
             del scopes[depth + 1 :]
             scopes[depth].append(at)
@@ -207,18 +221,21 @@ class StoredCassette:
 
     def _read_header(self) -> frame.Header:
         try:
-            return frame.read_header(self._parse(0))
+            return frame.read_header(self._documents.parse(0))
         except Fault as fault:
-            raise self._located(fault, 0) from None
+            problem = fault.problem
+            if not isinstance(fault, frame.UnknownVersion) and fault.field == "stepfork":
+                problem = f"{problem}; {_MEND}"
+            raise self._documents.located(Fault(fault.field, problem), 0) from None
 
     def _read_end(self, text: str) -> tuple[integrity.Verdict, frame.End | None]:
         last = len(self._slices) - 1
         if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
             self._places = range(1, last)
             try:
-                return integrity.verify(text), frame.read_end(self._parse(last))
+                return integrity.verify(text), frame.read_end(self._documents.parse(last))
             except Fault as fault:
-                raise self._located(fault, last) from None
+                raise self._documents.located(fault, last) from None
         if _PARTIAL.search(self.path.name) is None:
             self._fail(
                 f"the end document is missing, so the file was cut off; {_MEND}", self._slices.line(last)
@@ -233,57 +250,42 @@ class StoredCassette:
 
     def _is_end(self, place: int) -> bool:
         try:
-            return "end" in self._parse(place)
+            return "end" in self._documents.parse(place)
         except CassetteError:
             return False
 
     def _tops(self) -> list[int]:
         if self.end is None:
             self._places = self._in_order_of_start()
-            return [at for at in range(len(self)) if self.recorded(at).depth == 0]
+            return [at for at in range(len(self)) if self._own(at).depth == 0]
         if self.verdict == "ok":  # written by us: depth is the first field where it is there at all
             return [at for at, place in enumerate(self._places) if not self._slices.begins(place, "depth:")]
-        return [at for at, place in enumerate(self._places) if "depth" not in self._parse(place)]
+        return [at for at in range(len(self)) if self._own(at).depth == 0]
 
     def _in_order_of_start(self) -> list[int]:
         """The places of a partial file, which is in order of completion, as a finished one has them."""
-        calls: list[tuple[Recorded, schema.Place]] = []
-        for at, place in enumerate(self._places):
-            recorded, where = self._read_call(place)
-            calls.append((recorded, where or schema.Place(at)))
-        ordered = Partial(calls).ordered()
+        places = self._places
+        documents = [self._documents.own(place) for place in places]
+        self._documents.bases = {places[at]: places[base] for at, base in bases(documents).items()}
+        calls = [(found.recorded, found.place or schema.Place(at)) for at, found in enumerate(documents)]
+        partial = Partial(calls, lambda at: sort_key(self._documents.recorded(places[at]).call))
+        ordered = partial.ordered()
         if lost := len(calls) - len(ordered):
             self.warnings.append(f"{self.path}: {lost} call(s) inside a call that never ended are left out")
-        self._parsed = dict(enumerate(recorded for _, recorded in ordered))
-        return [self._places[at] for at, _ in ordered]
-
-    def _read_call(self, place: int) -> tuple[Recorded, schema.Place | None]:
-        try:
-            return schema.read_call(self._parse(place))
-        except Fault as fault:
-            raise self._located(fault, place) from None
-
-    def _parse(self, place: int) -> dict[str, Plain]:
-        return reader.parse_document(
-            self._slices.text(place),
-            file=self.path,
-            first_line=lambda: self._slices.line(place),
-            known_tags=TAGS,
-        )
-
-    def _located(self, fault: Fault, place: int) -> CassetteError:
-        problem = fault.problem
-        if not isinstance(fault, frame.UnknownVersion) and fault.field == "stepfork":
-            problem = f"{problem}; {_MEND}"
-        line = reader.line_of(self._slices.text(place), fault.field, first_line=self._slices.line(place))
-        return CassetteError(problem, file=self.path, line=line, field=fault.field)
+        self._marks = {number: recorded.mark for number, (_, recorded) in enumerate(ordered)}
+        return [places[at] for at, _ in ordered]
 
     def _fail(self, problem: str, line: int) -> NoReturn:
         raise CassetteError(problem if _MEND in problem else f"{problem}; {_MEND}", file=self.path, line=line)
 
 
-def _check_values(recorded: Recorded) -> None:
-    _check_value("args" if recorded.call.kind == "tool" else "request", recorded.call.args)
+def _check_values(document: schema.Document) -> None:
+    recorded, extension = document.recorded, document.extension
+    if extension is None:
+        _check_value("args" if recorded.call.kind == "tool" else "request", recorded.call.args)
+    else:
+        _check_value("request", extension.changed)
+        _check_value("append", dict(extension.append))
     for field, value in recorded.outcome.items():
         _check_value(field, value)
 

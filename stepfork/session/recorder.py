@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from stepfork.cassette import emitter, frame, reader, schema, stream
+from stepfork.cassette.bases import REACH, Asked, ask
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
+from stepfork.cassette.shared import large_values
 from stepfork.cassette.store import call_tree
 from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
@@ -19,23 +22,8 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.redaction import Redactor
 from stepfork.errors import RecordingError
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """A live call in progress; handed back with its outcome.
-
-    `line` is who makes it, `scope` the lines that make calls inside of it.
-    """
-
-    call: Incoming
-    start: int
-    parent: Ticket | None
-    depth: int
-    line: Line
-    scope: Scope
-    text: str | None = None
-    found: int = 0  # how many secrets were known when the question was written
+from stepfork.session.final import final_documents
+from stepfork.session.ticket import Ticket
 
 
 class Recorder:
@@ -50,6 +38,7 @@ class Recorder:
         self._told: set[Line] = set()  # those of which the file says who started them
         self._tickets: list[Ticket] = []
         self._written = 0
+        self._asked: dict[Line, deque[Asked]] = {}  # what each line asked last, as the file has it
         self.refused: list[RecordingError] = []
         self.bodies = 0
 
@@ -71,10 +60,13 @@ class Recorder:
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """The call ended; it is on disk when this returns."""
         redacted = self._redact_outcome(ticket.call.kind, outcome)
+        asked = self._ask(ticket)
         recorded = Recorded(ticket.call, redacted, ticket.depth)
         place = self._place(ticket)
-        document = schema.call_document(recorded, place)
+        extension = None if asked is None else asked.extension
+        document = schema.call_document(recorded, place, extension)
         ticket.text = emitter.emit_document(document)
+        ticket.large = large_values(document, ticket.text)
         self._written += 1
         try:
             self._writer.append(ticket.text)
@@ -83,7 +75,18 @@ class Recorder:
                 RecordingError(f"{self._writer.partial} cannot be written: {error.strerror or error}")
             )
         if place is not None:
-            ticket.text = emitter.emit_document(schema.call_document(recorded))
+            ticket.text = emitter.emit_document(schema.call_document(recorded, None, extension))
+
+    def _ask(self, ticket: Ticket) -> Asked | None:
+        """Tells the question of an LLM call by one of its line that is in the file already."""
+        if ticket.call.kind != "llm":
+            return None
+        before = self._asked.setdefault(ticket.line, deque(maxlen=REACH))
+        asked = ticket.asked = ask(ticket.call.args, before)
+        before.appendleft(asked)
+        if asked.request is not None:
+            ticket.call = replace(ticket.call, args=asked.request)
+        return asked
 
     def _place(self, ticket: Ticket) -> schema.Place | None:
         """What the file has to say while it grows; nothing where the order of the calls says it all."""
@@ -146,7 +149,7 @@ class Recorder:
         Raises:
             CassetteError: if the file cannot be written.
         """
-        return self._writer.finish(list(self._final_documents()), end)
+        return self._writer.finish(final_documents(self._in_order(self._scope), self._redactor), end)
 
     def ambiguous(self) -> str:
         """What to warn of: equal calls made at the same time with different answers; "" if there are none."""
@@ -171,7 +174,7 @@ class Recorder:
         for ticket in self._tickets:
             if ticket.text:
                 document = reader.parse_document(ticket.text, known_tags=TAGS)
-                recorded.append(schema.read_call(document)[0])
+                recorded.append(replace(schema.read_call(document).recorded, call=ticket.call))
         return list(call_tree(recorded, self._classes))
 
     @property
@@ -184,27 +187,13 @@ class Recorder:
         """How many top-level calls were really made."""
         return sum(1 for ticket in self._tickets if ticket.parent is None)
 
-    def _final_documents(self) -> Iterator[str]:
-        return self._documents_of(self._scope)
-
-    def _documents_of(self, scope: Scope) -> Iterator[str]:
-        """The documents of the calls of a scope in their final order, each before those made inside of it."""
+    def _in_order(self, scope: Scope) -> Iterator[tuple[Ticket, Mark | None]]:
+        """The calls of a scope in their final order, each before those made inside of it."""
         rows = layout(scope, lambda ticket: sort_key(ticket.call), lambda ticket: ticket.text != "")
         for ticket, mark in rows:
-            yield self._final_document(ticket, mark)
+            yield ticket, mark
             if ticket.scope.in_use:
-                yield from self._documents_of(ticket.scope)
-
-    def _final_document(self, ticket: Ticket, mark: Mark | None) -> str:
-        if ticket.text is None:
-            unfinished = Recorded(ticket.call, {}, ticket.depth, unfinished=True, mark=mark)
-            return emitter.emit_document(schema.call_document(unfinished))
-        if not self._redactor.mentions(ticket.text, ticket.found):
-            return schema.marked(ticket.text, ticket.call, mark)
-        document = reader.parse_document(ticket.text, known_tags=TAGS)
-        again = self._redactor.redact(document, keys=False)
-        assert isinstance(again, dict)
-        return schema.marked(emitter.emit_document(again), ticket.call, mark)
+                yield from self._in_order(ticket.scope)
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
         redacted = self._redactor.redact(outcome, keys=kind == "tool")
@@ -224,7 +213,7 @@ def _answer_of(ticket: Ticket) -> str:
     """How a call ended, without the ids and times that differ anyway."""
     if not ticket.text:
         return ""
-    outcome = schema.read_call(reader.parse_document(ticket.text, known_tags=TAGS))[0].outcome
+    outcome = schema.read_call(reader.parse_document(ticket.text, known_tags=TAGS)).recorded.outcome
     response = outcome.get("response")
     if isinstance(response, dict):
         said: Plain = {key: response[key] for key in ("choices", "output", "data") if key in response}

@@ -34,8 +34,9 @@ from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
 from stepfork.session.modes import Action
-from stepfork.session.recorder import Recorder, Ticket, described, end_of
+from stepfork.session.recorder import Recorder, described, end_of
 from stepfork.session.replayer import Body, PastRecording, Replayer
+from stepfork.session.ticket import Ticket
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
 

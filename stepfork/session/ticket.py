@@ -1,0 +1,31 @@
+"""A live call in progress, and what is known of it once it has ended. Knows no file and answers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepfork.cassette.bases import Asked
+from stepfork.cassette.shared import Large
+from stepfork.core.lines import Line, Scope
+from stepfork.core.model import Incoming
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A live call in progress; handed back with its outcome.
+
+    `line` is who makes it, `scope` the lines that make calls inside of it. Once it has ended, `text` is its
+    document, `asked` how that tells the question of an LLM call, `large` what of it is worth sharing.
+    """
+
+    call: Incoming
+    start: int
+    parent: Ticket | None
+    depth: int
+    line: Line
+    scope: Scope
+    asked: Asked | None = None
+    text: str | None = None
+    found: int = 0  # how many secrets were known when the question was written
+    large: Sequence[Large] = ()
