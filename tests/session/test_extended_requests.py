@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from stepfork.cassette import frame
 from stepfork.cassette.check import faults_of
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.values import IMPORTED
 from stepfork.cassette.writer import Writer
 from stepfork.core.canonical import canonical_text
 from stepfork.core.lines import Line, Scope
@@ -32,7 +33,7 @@ class Program:
     def __init__(self, path: Path, choose: random.Random) -> None:
         self.choose = choose
         self.scope = Scope()
-        self.recorder = Recorder(Writer(path, frame.Header("x")), Redactor(), self.scope)
+        self.recorder = Recorder(Writer(path, frame.Header("x")), Redactor(), self.scope, IMPORTED)
         self.lines: list[tuple[Line, Ticket | None]] = [(self.scope.main, None)]
         self.histories: dict[Line, list[Any]] = {}
         self.open: list[Ticket] = []

@@ -143,9 +143,7 @@ def test_an_unfinished_call_goes_on_until_the_session_ends(make_module: Any, pat
 
     def agent() -> threading.Thread:
         def work() -> None:
-            with contextlib.suppress(
-                stepfork.ReplayMismatchError
-            ):  # the session raises it again
+            with contextlib.suppress(stepfork.ReplayMismatchError):  # the session raises it again
                 tools.endless(1)
 
         thread = threading.Thread(target=work)
