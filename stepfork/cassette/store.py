@@ -317,7 +317,9 @@ def public_call(recorded: Recorded, children: tuple[Call, ...] = ()) -> Call:
     """The call as users see it: Python values, the JSON or text of an answer."""
     call, outcome = recorded.call, recorded.outcome
     result: Any = None
-    if "result" in outcome:
+    if "yields" in outcome:
+        result = decode(outcome["yields"])
+    elif "result" in outcome:
         result = decode(outcome["result"])
     else:
         for form in schema.RESPONSE_FIELDS:

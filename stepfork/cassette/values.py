@@ -23,12 +23,13 @@ from stepfork.core.model import Plain, Tagged
 
 
 class Unsupported(Exception):
-    """A value that has no plain form: where it stands and what it is."""
+    """A value that has no plain form: where it stands, what it is, and what to do if there is more to say."""
 
-    def __init__(self, path: str, type: str, why: str = "") -> None:
+    def __init__(self, path: str, type: str, why: str = "", hint: str = "") -> None:
         self.path = path
         self.type = type
         self.why = why
+        self.hint = hint
         super().__init__(f"{path}: {type}{why and ' ' + why}")
 
 

@@ -112,10 +112,12 @@ class Recorder:
         """A value of this call has no plain form. The live run goes on; the recording has failed."""
         call = describe(kind, name)
         hint = "leave it out with 'exclude', or let it take and return plain values"
-        if problem.path.startswith("error"):
+        if problem.hint:
+            hint = problem.hint
+        elif problem.path.startswith("error"):
             hint = "let it raise an exception that its args rebuild, or leave it out with 'exclude'"
         elif problem.type in ("generator", "async_generator"):
-            hint = "generator tools cannot be recorded yet; return a list, or leave it out with 'exclude'"
+            hint = "let the tool itself be the generator, or let it return a list"
         elif kind == "llm":
             hint = "pass a body that can be read more than once"
         self.refused.append(

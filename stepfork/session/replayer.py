@@ -220,9 +220,33 @@ class Replayer:
         return faults.not_comparable(self._where, index, kind, name, path, type_)
 
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
-        """The error for an agent that reads more of a stream than was recorded of it."""
-        index = next((at + 1 for at in self._made if self.cassette.recorded(self._tops[at]) == recorded), 0)
-        return faults.read_further(self._where, index, recorded.call)
+        """The error for an agent that reads more of a stream or generator than was recorded of it."""
+        return faults.read_further(self._where, self._index_of(recorded), recorded.call)
+
+    def compare(self, recorded: Recorded, place: str, expected: dict[str, Plain], actual: Plain) -> None:
+        """Whether the agent gives a call in progress what it gave it when it was recorded.
+
+        Raises:
+            ReplayMismatchError: if not.
+        """
+        index = self._index_of(recorded)
+        trial = self._renaming.fork()
+        self._trying = index - 1
+        then = replace(recorded.call, args=expected)
+        now = replace(recorded.call, args=self._redactor.redact(actual))
+        mismatch = match(then, now, trial.unify)
+        if mismatch is not None:
+            at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}")
+            raise faults.differs(self._where, index, recorded.call, now, at_step, ())
+        self._commit(trial)
+
+    def _index_of(self, recorded: Recorded) -> int:
+        """The number of the top-level call that an answered call is or belongs to."""
+        for play in (self._play, *(body.play for body in self._bodies)):
+            for at in range(len(play.calls)):
+                if play.recorded(at) is recorded:
+                    return play.index(at)
+        return 0
 
     def left_over(self) -> list[tuple[int, Incoming]]:
         """The recorded calls that had to be made and were not, numbered from 1."""
