@@ -35,6 +35,8 @@ _STEP: Final = {
     "thrown": "mapping",
     "changed": "mapping",
     "replaced": "sequence",
+    "left": "mapping",
+    "written": "mapping",
 }
 
 
@@ -49,11 +51,6 @@ def check(document: dict[str, Plain]) -> None:
     args = document.get("args", {})
     assert isinstance(args, dict)
     _check_changes(document, args, "")
-    for name, left in _mapping(document, "left"):
-        if left != "closed" and (type(left) is not int or left < 0):
-            raise Fault(f"left.{name}", f"a count or 'closed' expected, found {fields.kind_of(left)}")
-    for name, _ in _mapping(document, "written"):
-        _check_argument(f"written.{name}", name, args)
     if "yields" not in document:
         for field in ("steps", "closed"):
             if field in document:
@@ -88,6 +85,16 @@ def _check_step(field: str, step: Plain, last: int, count: int, args: dict[str, 
 def _check_changes(document: dict[str, Plain], args: dict[str, Plain], above: str) -> None:
     for name, _ in _mapping(document, "changed"):
         _check_argument(f"{above}changed.{name}", name, args)
+    lefts = document.get("left", {})
+    assert isinstance(lefts, dict)
+    for name, left in lefts.items():
+        _check_argument(f"{above}left.{name}", name, args)
+        if left != "closed" and (type(left) is not int or left < 0):
+            raise Fault(f"{above}left.{name}", f"a count or 'closed' expected, found {left!r}")
+    for name, _ in _mapping(document, "written"):
+        _check_argument(f"{above}written.{name}", name, args)
+        if name not in lefts:
+            raise Fault(f"{above}left.{name}", "missing; it says where in what is written the tool stood")
     replaced: Any = document.get("replaced", [])
     fields.texts(f"{above}replaced", replaced)
     if replaced and "changed" not in document:

@@ -62,8 +62,13 @@ class Watched:
         found: dict[str, Plain] = {"changed": changed} if changed else {}
         return {**found, "replaced": replaced} if replaced else found
 
-    def change(self, recorded: dict[str, Plain]) -> None:
-        """Makes the recorded changes to the caller's own objects."""
+    def change(self, recorded: dict[str, Plain], before: dict[str, Plain] | None = None) -> None:
+        """Makes the recorded changes to the caller's own objects.
+
+        `before` are the arguments as they were recorded, where that is known: what did not change then is the
+        caller's own, a secret that the recording does not show among it.
+        """
+        before = before or self._before
         changed, replaced = recorded.get("changed", {}), recorded.get("replaced", [])
         assert isinstance(changed, dict)
         assert isinstance(replaced, list)
@@ -71,7 +76,7 @@ class Watched:
             root = self._roots.get(name)
             if root is not None:
                 made = _Made({str(path) for path in replaced})
-                made.value(_plan(root, self._before[name], after), name)
+                made.value(_plan(root, before.get(name), after), name)
                 for fill in made.fills:
                     fill()
 

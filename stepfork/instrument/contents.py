@@ -83,8 +83,8 @@ class _Copied(_View):
         return len(list(copy.copy(self.given)))
 
     def go_on(self, left: Plain, written: Any) -> None:
-        count = len(self.content) - left if isinstance(left, int) else None
-        deque(islice(self.given, None if left == 0 else count), maxlen=0)
+        read = len(list(copy.copy(self.given))) - int(left)  # type: ignore[arg-type]
+        deque(islice(self.given, max(0, read) if left else None), maxlen=0)
 
 
 class Drained(_View):
@@ -164,8 +164,9 @@ class _Stream(_View):
         stream = self.given
         if stream.closed:
             return "closed"
-        if self.written() is not None:
-            return len(stream.getvalue()) - int(stream.tell())
+        if not isinstance(stream, io.TextIOWrapper):
+            whole = self._start + len(self.content) if self.written() is None else len(self._buffer())
+            return int(whole - stream.tell())
         left = len(stream.read())  # how far it has come `tell` does not always know
         self._go_to(left)
         return left
@@ -176,20 +177,29 @@ class _Stream(_View):
         return self._buffer()
 
     def go_on(self, left: Plain, written: Any) -> None:
+        stream = self.given
         if left == "closed":
-            self.given.close()
+            stream.close()
             return
         if written is not None:
-            self.given.seek(0)
-            self.given.truncate()
-            self.given.write(written)
-            self.given.seek(len(written) - (left if isinstance(left, int) else 0))
-            return
-        self._go_to(left if isinstance(left, int) else 0)
+            stream.seek(0)
+            stream.truncate()
+            stream.write(written)
+            stream.seek(len(written) - int(left))  # type: ignore[arg-type]
+        else:
+            self._go_to(int(left))  # type: ignore[arg-type]
 
     def _go_to(self, left: int) -> None:
-        self.given.seek(self._start)
-        self.given.read(max(0, len(self.content) - left))
+        stream, read = self.given, len(self.content) - left
+        if not isinstance(stream, io.TextIOWrapper):
+            stream.seek(self._start + read)
+            return
+        stream.seek(self._start)
+        if read < 0:  # further back than where it was
+            stream.seek(0)
+            read = len(stream.read()) - left
+            stream.seek(0)
+        stream.read(read)
 
 
 def source_of(value: Any, path: str) -> Source | None:

@@ -35,6 +35,9 @@ class GeneratorTarget(Target, Protocol):
     def closing(self) -> None:
         """The consumer closes the generator."""
 
+    def given_up(self, error: BaseException) -> bool:
+        """Whether what the body raised is only that its consumer was cancelled, which is like closing it."""
+
     async def ready(self) -> None:
         """Comes first of all where one can wait."""
 
@@ -119,7 +122,10 @@ def generate(
             value = stop.value
             break
         except BaseException as error:
-            step.raised(error)
+            if target.given_up(error):
+                step.closed()
+            else:
+                step.raised(error)
             raise
         step.note(partial(target.yielded, item))
         try:
@@ -202,7 +208,10 @@ async def agenerate(
         except StopAsyncIteration:
             break
         except BaseException as error:
-            step.raised(error)
+            if target.given_up(error):
+                step.closed()
+            else:
+                step.raised(error)
             raise
         step.note(partial(target.yielded, item))
         try:

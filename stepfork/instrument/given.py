@@ -30,6 +30,7 @@ class Given:
         self._plain: dict[str, Plain] = {}
         self._problems: list[Unsupported] = []
         self._watched: Watched | None = None
+        self._stood: dict[str, tuple[Plain, Any]] = {}  # where the sources stood
 
     def has_async(self) -> bool:
         """Whether `read_async` has something to read."""
@@ -98,6 +99,7 @@ class Given:
                 if name not in self._sources and self._watched is not None and self._watched.watches(name):
                     self._plain[name] = encode(self._arguments[name], f"argument {name!r}")
         self._watched = Watched(self._arguments, self._plain)
+        self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
 
     def changes(self) -> dict[str, Plain]:
         """What the body did to lists, dicts, sets and bytearrays since then: ``changed``, ``replaced``.
@@ -107,8 +109,8 @@ class Given:
         """
         return {} if self._watched is None else self._watched.changes()
 
-    def ends(self) -> dict[str, Plain]:
-        """What the body left of iterators and streams, and wrote to them: ``left``, ``written``.
+    def moved(self) -> dict[str, Plain]:
+        """What the body read of iterators and streams since then, and wrote to them: ``left``, ``written``.
 
         Raises:
             Unsupported: if it wrote what has no plain form.
@@ -116,12 +118,12 @@ class Given:
         left: dict[str, Plain] = {}
         written: dict[str, Plain] = {}
         for name, source in self._sources.items():
-            new = source.written()
-            if new is not None:
+            stood, stood_written = self._stood.get(name, (None, None))
+            now, new = source.left(), source.written()
+            if new is not None and new != stood_written:
                 written[name] = encode(new, f"argument {name!r}")
-            rest = source.left()
-            if rest:
-                left[name] = rest
+            if name in written or now != stood:
+                left[name] = now
         found: dict[str, Plain] = {"left": left} if left else {}
         return {**found, "written": written} if written else found
 
@@ -139,16 +141,13 @@ class Given:
 
     # -- on replay ----------------------------------------------------------------------------------
 
-    def change(self, recorded: dict[str, Plain]) -> None:
-        """Does what the body did when it was recorded."""
+    def change(self, recorded: dict[str, Plain], before: Plain = None) -> None:
+        """Does what the body did when it was recorded; `before` are the arguments as they were then."""
         if self._watched is not None and "changed" in recorded:
-            self._watched.change(recorded)
-
-    def go_on(self, recorded: dict[str, Plain]) -> None:
-        """Brings iterators and streams to where the body left them."""
+            self._watched.change(recorded, before if isinstance(before, dict) else None)
         left, written = recorded.get("left", {}), recorded.get("written", {})
         assert isinstance(left, dict)
         assert isinstance(written, dict)
-        for name, source in self._sources.items():
-            new = decode(written[name]) if name in written else None
-            source.go_on(left.get(name, 0), new)
+        for name, rest in left.items():
+            if name in self._sources:
+                self._sources[name].go_on(rest, decode(written[name]) if name in written else None)

@@ -236,7 +236,7 @@ class Replayer:
         now = replace(recorded.call, args=self._redactor.redact(actual))
         mismatch = match(then, now, trial.unify)
         if mismatch is not None:
-            at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}")
+            at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
             raise faults.differs(self._where, index, recorded.call, now, at_step, ())
         self._commit(trial)
 

@@ -1,4 +1,4 @@
-"""Generator and async generator tools: what passes between body and consumer is recorded and replayed alike."""
+"""Generators as tools, sync and async: what passes between body and consumer replays as it was."""
 
 from __future__ import annotations
 
@@ -183,8 +183,8 @@ def test_yields_and_the_return_value_come_back(tools: Any, path: Path, both: Any
 
     assert both(returned) == [{"query": "go", "page": 0}, {"query": "go", "page": 1}, "2 pages"]
     assert documents(path) == [
-        "tool: pages\nargs: {query: go, count: 2}\nyields:\n"
-        "- {query: go, page: 0}\n- {query: go, page: 1}\nresult: 2 pages\n"
+        "tool: pages\nargs: {query: go, count: 2}\n"
+        'yields: [{query: go, page: 0}, {query: go, page: 1}]\nresult: "2 pages"\n'
     ]
 
 
@@ -241,7 +241,7 @@ def test_values_that_are_sent(tools: Any, path: Path, both: Any) -> None:
         return [next(generator), generator.send(["a"]), list(generator)]
 
     both(agent)
-    assert "steps:\n- step: 2\n  sent: [a]\n" in documents(path)[0]
+    assert "steps:\n- {step: 2, sent: [a]}\n" in documents(path)[0]
 
 
 def test_an_untouched_generator_is_no_call(tools: Any, path: Path, both: Any) -> None:
@@ -396,9 +396,12 @@ def test_what_is_sent_must_be_what_was_sent(
         return consume
 
     started(path, tools, consume(recorded))
-    with pytest.raises(stepfork.ReplayMismatchError) as caught, stepfork.replay(path):
-        with contextlib.suppress(Exception):  # it cannot be swallowed
-            consume(now)(tools.pages("go", 2))
+    with (
+        pytest.raises(stepfork.ReplayMismatchError) as caught,
+        stepfork.replay(path),
+        contextlib.suppress(Exception),  # it cannot be swallowed
+    ):
+        consume(now)(tools.pages("go", 2))
     assert str(caught.value).startswith(f"call #1: tool 'pages' {message}")
     assert "run.yaml, call 1 of 1" in str(caught.value)
 
@@ -410,27 +413,27 @@ def test_what_is_thrown_must_be_what_was_thrown(tools: Any, path: Path) -> None:
 
     with stepfork.record(path, tools=[tools.__name__]):
         agent(KeyError("a"))
-    with pytest.raises(stepfork.ReplayMismatchError, match="step 2 thrown.class"), stepfork.replay(path):
+    with pytest.raises(stepfork.ReplayMismatchError, match=r"step 2 thrown\.class"), stepfork.replay(path):
         agent(IndexError("a"))
 
 
-def test_a_function_that_is_a_generator_now_is_a_mismatch(make_module: Any, path: Path) -> None:
-    old = make_module("def search():\n    return 1\ndef find():\n    yield 1\n", "searching")
-    with stepfork.record(path, tools=["searching"]):
-        old.search()
-        list(old.find())
-    stepfork.unpatch()
-    new = make_module("def search():\n    yield 1\ndef find():\n    return 1\n", "searching")
-    with pytest.raises(stepfork.ReplayMismatchError, match="kind of function"), stepfork.replay(path):
-        list(new.search())
+@pytest.mark.parametrize("agent", [lambda tools: list(tools.nothing()), lambda tools: tools.fetch(1)])
+def test_a_function_that_has_become_a_generator_is_a_mismatch(tools: Any, path: Path, agent: Any) -> None:
+    with stepfork.record(path, tools=[tools.__name__]):
+        agent(tools)
     text = path.read_text("utf-8")
-    path.write_text(text.replace(documents(path)[0] + "---\n", ""))
+    other = (
+        text.replace("yields: []", "result: []")
+        if "yields" in text
+        else text.replace("result:", "yields: []\nresult:")
+    )
+    path.write_text(other)
     with (
-        pytest.warns(UserWarning, match="changed since"),
-        pytest.raises(stepfork.ReplayMismatchError, match="kind of function"),
+        pytest.warns(UserWarning, match="was changed since"),
+        pytest.raises(stepfork.ReplayMismatchError, match="kind: expected"),
         stepfork.replay(path),
     ):
-        new.find()
+        agent(tools)
 
 
 def test_secrets_that_are_sent_are_replaced_and_compare(tools: Any, path: Path) -> None:
@@ -488,7 +491,7 @@ def test_an_async_generator(tools: Any, path: Path, both: Any) -> None:
 
     assert both(lambda: asyncio.run(agent()))[-1] == "more"
     assert [text.rstrip().rpartition("\n")[2] for text in documents(path)] == [
-        "- {query: go, page: 1}",
+        "yields: [{query: go, page: 0}, {query: go, page: 1}]",
         "closed: true",
     ]
 
@@ -497,6 +500,7 @@ def test_an_async_generator_that_is_dropped(tools: Any, path: Path, both: Any) -
     async def agent() -> Any:
         async for item in tools.apages("go"):
             return item
+        return None
 
     both(lambda: asyncio.run(agent()))
     gc.collect()
@@ -551,6 +555,10 @@ def consumed(generator: Generator[Any, Any, Any], steps: list[tuple[str, Any]]) 
             found.append(("returned", stop.value))
         except Exception as error:
             found.append((type(error), str(error)))
+            if step == "close":  # what a body that refused to end does next, `yield from` does not say
+                break
+    with contextlib.suppress(Exception):
+        generator.close()
     return found
 
 
@@ -569,12 +577,16 @@ async def aconsumed(generator: AsyncGenerator[Any, Any], steps: list[tuple[str, 
         except StopAsyncIteration:
             found.append("ended")
         except Exception as error:
-            found.append((type(error), str(error).replace("async generator", "generator")))
+            found.append((type(error), str(error)))
+            if step == "close":
+                break
+    with contextlib.suppress(Exception):
+        await generator.aclose()
     return found
 
 
 PROTOCOLS = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -610,7 +622,7 @@ def test_any_async_protocol_replays_as_it_was(tools: Any, path: Path, script: An
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("tool: t\nyields: 3\n", "field 'yields': sequence expected"),
+        ("tool: t\nyields: 3\n", "yields: sequence expected, found a number"),
         ("tool: t\nresult: 1\nclosed: true\n", "only a generator, a call with 'yields', may say this"),
         ("tool: t\nresult: 1\nsteps: []\n", "only a generator"),
         (
@@ -624,7 +636,7 @@ def test_any_async_protocol_replays_as_it_was(tools: Any, path: Path, script: An
         ("tool: t\nyields: [1]\nsteps: [{step: 2, sent: 3, thrown: {class: a:B}}]\n", "not with both"),
         ("tool: t\nyields: [1]\nsteps: [{step: 2, thrown: {class: 3}}]\n", "text expected"),
         ("tool: t\nresult: 1\nchanged: {a: 1}\n", "'a' is no argument of this call"),
-        ("tool: t\nargs: {a: [1]}\nresult: 1\nleft: {a: no}\n", "a count or 'closed' expected"),
+        ("tool: t\nargs: {a: [1]}\nresult: 1\nleft: {a: -1}\n", "a count or 'closed' expected"),
         ("tool: t\nresult: 1\nreplaced: [a]\n", "only a call with 'changed' may say this"),
         ("tool: t\nyields: [1]\nunfinished: true\n", "an unfinished call must have no outcome"),
     ],

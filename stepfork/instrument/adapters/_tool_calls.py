@@ -37,14 +37,13 @@ class ToolCall:
 
     def seen(self) -> Outcome:
         """What the body did to its arguments."""
-        return {**self.given.changes(), **self.given.ends()}
+        return {**self.given.changes(), **self.given.moved()}
 
     def again(self, recorded: Recorded) -> None:
         """Does it to the caller's."""
         if "yields" in recorded.outcome:
             _check_form(recorded, "generator", self.form)
-        self.given.change(recorded.outcome)
-        self.given.go_on(recorded.outcome)
+        self.given.change(recorded.outcome, recorded.call.args)
 
     def returned(self, value: Any) -> Outcome:
         """``{"result": ...}``."""
@@ -93,6 +92,13 @@ class GeneratorCall(ToolCall):
         """The next step begins with an error. One that ends the run is nothing to take down."""
         self._step_begins({} if _passes(error) else {"thrown": _thrown(error)})
 
+    def given_up(self, error: BaseException) -> bool:
+        """Whether the body let a cancellation through that its consumer threw: the same as closing it."""
+        if "thrown" not in self._asked or not isinstance(error, asyncio.CancelledError):
+            return False
+        self._asked = {}
+        return True
+
     def closing(self) -> None:
         """The last step begins."""
         self._step_begins({})
@@ -104,7 +110,7 @@ class GeneratorCall(ToolCall):
 
     def _step_ended(self) -> None:
         self._at_work = False
-        said = {**self._asked, **self.given.changes()}
+        said = {**self._asked, **self.given.changes(), **self.given.moved()}
         if said:
             self._steps.append({"step": self._next(), **said})
 
@@ -112,11 +118,11 @@ class GeneratorCall(ToolCall):
         return len(self._yields) + 1
 
     def seen(self) -> Outcome:
-        """The steps, and what was left of iterators and streams."""
+        """The steps."""
         if self._at_work:
             self._step_ended()
         steps: Outcome = {"steps": self._steps} if self._steps else {}
-        return {"yields": self._yields, **steps, **self.given.ends()}
+        return {"yields": self._yields, **steps}
 
     def returned(self, value: Any) -> Outcome:
         """``{"result": ...}`` if it returned something."""
@@ -142,19 +148,14 @@ class Playback:
         self._steps: dict[int, Any] = {step["step"]: step for step in outcome.get("steps", ())}
         self._made = 0  # steps
         self._thrown: BaseException | None = None
+        self.cancelled = bool(outcome.get("cancelled"))
         self.late = bool(outcome.get("late"))
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether its last step was cancelled while it was awaited."""
-        return bool(self._outcome.get("cancelled")) and not isinstance(self._thrown, asyncio.CancelledError)
 
     def has_next(self) -> bool:
         """Whether another item was yielded; if not, what the last step did is done."""
         if self._made < len(self._outcome["yields"]):
             return True
         self._make_step()
-        self._call.given.go_on(self._outcome)
         return False
 
     def item(self) -> Any:
@@ -165,10 +166,10 @@ class Playback:
     def _make_step(self) -> None:
         self._made += 1
         step = self._steps.get(self._made)
-        if step is not None and "changed" in step:
+        if step is not None:
             if self._made > 1:
                 self._call.given.watch(again=True)
-            self._call.given.change(step)
+            self._call.given.change(step, self._recorded.call.args if self._made == 1 else None)
 
     def sent(self, value: Any) -> None:
         """The consumer asks for the next item, and sends a value."""
@@ -181,9 +182,12 @@ class Playback:
             self._run.refuse(self._call.kind, self._call.name, problem)
 
     def thrown(self, error: BaseException) -> None:
-        """The consumer throws an error. One that ends the run goes through."""
+        """The consumer throws an error. One that ends the run, or gives the generator up, goes through."""
         __tracebackhide__ = True
-        if _passes(error):
+        given_up = isinstance(error, asyncio.CancelledError) and "thrown" not in self._next_step()
+        if given_up:
+            self.closed()
+        if given_up or _passes(error):
             raise error
         self._thrown = error
         self._compare({"thrown": _thrown(error)})
@@ -193,9 +197,13 @@ class Playback:
         step = self._made + 1
         if self._outcome.get("closed") and step > len(self._outcome["yields"]):
             raise self._run.read_further(self._recorded)
-        expected = {key: it for key, it in self._steps.get(step, {}).items() if key in ("sent", "thrown")}
+        expected = {key: it for key, it in self._next_step().items() if key in ("sent", "thrown")}
         if expected or asked:
             self._run.compare(self._recorded, f"step {step}", expected, asked)
+
+    def _next_step(self) -> dict[str, Plain]:
+        step: dict[str, Plain] = self._steps.get(self._made + 1, {})
+        return step
 
     def closed(self) -> None:
         """The consumer closes the generator; raises what the body raised then."""
@@ -205,7 +213,7 @@ class Playback:
     def end(self) -> Any:
         """What the body returned; raises what it raised, an error that went through it as the same object."""
         error = self._outcome.get("error")
-        if self._thrown is not None and (self._outcome.get("cancelled") or _is(error, self._thrown)):
+        if self._thrown is not None and _is(error, self._thrown):
             raise self._thrown
         return self._call.answer(self._recorded)
 
@@ -219,7 +227,7 @@ def _session() -> Run:
 
 def _check_form(recorded: Recorded, was: str, now: str) -> None:
     if was != now:
-        _session().compare(recorded, "kind", {"of function": was}, {"of function": now})
+        _session().compare(recorded, "", {"kind": was}, {"kind": now})
 
 
 def _passes(error: BaseException) -> bool:
