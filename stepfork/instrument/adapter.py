@@ -61,6 +61,10 @@ class Target(Protocol):
         """The question in plain values. Raises `Unsupported` for what has none."""
         ...
 
+    def begins(self) -> None:
+        """The call is made live now: what becomes of its arguments from here on is its doing."""
+        ...
+
     def seen(self) -> Outcome:
         """What else is recorded, however the call ended: what it did to its arguments, what it yielded.
         Raises `Unsupported` for what does not come back equal."""

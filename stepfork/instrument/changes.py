@@ -8,7 +8,7 @@ Where the body put a new container in the place of the caller's, `replaced` name
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +20,15 @@ _CONTAINERS: Final = (list, dict, set, bytearray, tuple)
 _HINT: Final = "let the tool return what it changes, or leave it out with 'exclude'"
 
 
+def can_change(value: Any) -> bool:
+    """Whether a value holds others, or can hold others.
+
+    >>> can_change([]), can_change("text")
+    (True, False)
+    """
+    return isinstance(value, _CONTAINERS)
+
+
 class Watched:
     """The arguments of a call as they are before its body runs, or runs on.
 
@@ -29,15 +38,12 @@ class Watched:
     def __init__(self, arguments: dict[str, Any], before: dict[str, Plain]) -> None:
         self._arguments = arguments
         self._before = before
-        self._roots = {
-            name: _taken_down(arguments[name])
-            for name in before
-            if name in arguments and isinstance(arguments[name], _CONTAINERS)
-        }
-
-    def watches(self, name: str) -> bool:
-        """Whether an argument is one that can be changed."""
-        return name in self._roots
+        self._roots: dict[str, _Node] = {}
+        self._nodes: dict[str, list[_Node]] = {}  # those that hold something, by argument
+        for name in before:
+            if can_change(arguments.get(name)):
+                self._nodes[name] = []
+                self._roots[name] = _taken_down(arguments[name], self._nodes[name])
 
     def changes(self) -> dict[str, Plain]:
         """What the body changed since: ``changed`` and ``replaced``, each only if there is something to say.
@@ -48,7 +54,7 @@ class Watched:
         changed: dict[str, Plain] = {}
         replaced: list[Plain] = []
         for name, root in self._roots.items():
-            altered = {id(node.value): node for node in root.walk() if node.is_altered()}
+            altered = {id(node.value): node for node in self._nodes[name] if node.is_altered()}
             if altered:
                 path = f"argument {name!r}"
                 changed[name] = after = encode(self._arguments[name], path)
@@ -91,41 +97,39 @@ class _Node:
     value: Any
     items: Any = None
 
-    def walk(self) -> Iterator[_Node]:
-        """This node and those below it that hold something."""
-        if self.items is not None:
-            yield self
-            if isinstance(self.items, dict | list):
-                for item in self.items.values() if isinstance(self.items, dict) else self.items:
-                    yield from item.walk()
-
     def is_altered(self) -> bool:
         """Whether the object itself holds something else now."""
         value, items = self.value, self.items
         if isinstance(value, dict):
-            return list(value) != list(items) or any(
-                _differs(item.value, value[key]) for key, item in items.items()
-            )
+            if len(value) != len(items):
+                return True
+            pairs = zip(items.items(), value.items(), strict=True)
+            return any(key != new or _differs(node, item) for (key, node), (new, item) in pairs)
         if isinstance(value, list):
-            return len(value) != len(items) or any(map(_differs, (item.value for item in items), value))
+            return len(value) != len(items) or any(map(_differs, items, value))
         return bool(value != items) if isinstance(value, set | bytearray) else False
 
 
-def _differs(old: Any, new: Any) -> bool:
+def _differs(node: _Node, new: Any) -> bool:
+    old = node.value
     if old is new:
         return False
     leaf = type(old) is type(new) and isinstance(old, str | int | float | bytes)
     return not leaf or bool(old != new) or repr(old) != repr(new)
 
 
-def _taken_down(value: Any) -> _Node:
+def _taken_down(value: Any, found: list[_Node]) -> _Node:
+    """The node of a value; those that hold something go into `found`."""
     if isinstance(value, dict):
-        return _Node(value, {key: _taken_down(item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return _Node(value, [_taken_down(item) for item in value])
-    if isinstance(value, set):
-        return _Node(value, frozenset(value))
-    return _Node(value, bytes(value)) if isinstance(value, bytearray) else _Node(value)
+        node = _Node(value, {key: _taken_down(item, found) for key, item in value.items()})
+    elif isinstance(value, list | tuple):
+        node = _Node(value, [_taken_down(item, found) for item in value])
+    elif isinstance(value, set | bytearray):
+        node = _Node(value, frozenset(value) if isinstance(value, set) else bytes(value))
+    else:
+        return _Node(value)
+    found.append(node)
+    return node
 
 
 # -- what becomes of them ---------------------------------------------------------------------------

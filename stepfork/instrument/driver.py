@@ -46,6 +46,7 @@ class Live:
         self._target = target
         self.ticket = ticket
         self._over = False
+        target.begins()
         self._given_up = control.here().given_up()
 
     def inside(self) -> Inside:

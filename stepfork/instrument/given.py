@@ -8,10 +8,10 @@ from typing import Any, Final
 from stepfork.cassette.values import Unsupported, decode, encode, type_name
 from stepfork.core.model import Plain
 from stepfork.instrument import contents
-from stepfork.instrument.changes import Watched
+from stepfork.instrument.changes import Watched, can_change
 from stepfork.instrument.contents import AsyncDrained, Drained, Source
 
-_SCALARS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_ORDINARY: Final = frozenset({str, int, float, bool, bytes, type(None), list, dict, set, frozenset})
 
 
 class Given:
@@ -45,7 +45,7 @@ class Given:
                 self._arguments[name] = source.given
 
     def plain(self) -> dict[str, Plain]:
-        """The arguments in plain values; from now on it is seen what becomes of them.
+        """The arguments in plain values.
 
         Raises:
             Unsupported: for one that has no plain form.
@@ -59,7 +59,6 @@ class Given:
                     self._problems.append(problem)  # the others are read all the same: the body gets them all
         if self._problems:
             raise self._problems[0]
-        self.watch()
         return dict(self._plain)
 
     def _content(self, name: str, value: Any) -> Any:
@@ -77,7 +76,7 @@ class Given:
     def _read(self, name: str, value: Any) -> tuple[Any, Any]:
         """What the body gets for a value, and what is recorded of it."""
         source = self._sources.get(name)
-        if source is None and type(value) in _SCALARS:
+        if source is None and type(value) in _ORDINARY:
             return value, value
         path = f"argument {name!r}"
         try:
@@ -93,10 +92,10 @@ class Given:
     # -- while recording ----------------------------------------------------------------------------
 
     def watch(self, *, again: bool = False) -> None:
-        """The body runs now, or goes on: what changes from here on is its doing."""
+        """The body runs now, or goes on `again`: what changes from here on is its doing."""
         if again:
             for name in self._plain:
-                if name not in self._sources and self._watched is not None and self._watched.watches(name):
+                if name not in self._sources and can_change(self._arguments[name]):
                     self._plain[name] = encode(self._arguments[name], f"argument {name!r}")
         self._watched = Watched(self._arguments, self._plain)
         self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
@@ -142,8 +141,13 @@ class Given:
     # -- on replay ----------------------------------------------------------------------------------
 
     def change(self, recorded: dict[str, Plain], before: Plain = None) -> None:
-        """Does what the body did when it was recorded; `before` are the arguments as they were then."""
-        if self._watched is not None and "changed" in recorded:
+        """Does what the body did when it was recorded.
+
+        `before` are the arguments as they were recorded; None if the body had run before.
+        """
+        if "changed" in recorded:
+            self.watch(again=before is None)
+            assert self._watched is not None
             self._watched.change(recorded, before if isinstance(before, dict) else None)
         left, written = recorded.get("left", {}), recorded.get("written", {})
         assert isinstance(left, dict)

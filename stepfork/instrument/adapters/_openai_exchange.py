@@ -73,6 +73,9 @@ class Exchange:
                     del asked.args[key]
         return asked
 
+    def begins(self) -> None:
+        """Nothing."""
+
     def seen(self) -> Outcome:
         """Nothing: the SDK changes no argument."""
         return {}

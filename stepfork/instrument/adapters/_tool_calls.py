@@ -35,6 +35,10 @@ class ToolCall:
         """The bound arguments by name, without ``self``."""
         return Incoming("tool", self.name, self.given.plain(), alias=self._alias)
 
+    def begins(self) -> None:
+        """From now on the body runs."""
+        self.given.watch()
+
     def seen(self) -> Outcome:
         """What the body did to its arguments."""
         return {**self.given.changes(), **self.given.moved()}
@@ -167,8 +171,6 @@ class Playback:
         self._made += 1
         step = self._steps.get(self._made)
         if step is not None:
-            if self._made > 1:
-                self._call.given.watch(again=True)
             self._call.given.change(step, self._recorded.call.args if self._made == 1 else None)
 
     def sent(self, value: Any) -> None:
