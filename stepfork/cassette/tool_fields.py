@@ -11,6 +11,7 @@ from stepfork.core.model import Plain
 FIELDS: Final = {
     "args": "mapping",
     "changed": "mapping",
+    "kept": "mapping",
     "replaced": "sequence",
     "left": "mapping",
     "written": "mapping",
@@ -22,11 +23,11 @@ FIELDS: Final = {
 }
 """The fields of a tool's document and their types.
 
-``changed`` has the arguments that the tool changed, as they were afterwards, ``replaced`` the places inside
-them where a new container stood in the place of the caller's. ``left`` says how much of an iterator or a
-stream it left unread, ``written`` what it made of a buffer. A generator has ``yields``, ``steps`` (what its
-consumer gave to a step beside asking for it, and what the step changed) and ``closed`` if it was closed
-before its end.
+``changed`` has the arguments that the tool changed, as they were afterwards, ``kept`` the places inside them
+where another of the caller's containers stood then (new place: old place), ``replaced`` those where a new one
+took the caller's place. ``left`` says how much of an iterator or a stream it left unread, ``written`` what it
+made of a buffer. A generator has ``yields``, ``steps`` (what its consumer gave to a step beside asking for
+it, and what the step changed) and ``closed`` if it was closed before its end.
 """
 
 _STEP: Final = {
@@ -34,6 +35,7 @@ _STEP: Final = {
     "sent": "any",
     "thrown": "mapping",
     "changed": "mapping",
+    "kept": "mapping",
     "replaced": "sequence",
     "left": "mapping",
     "written": "mapping",
@@ -97,8 +99,12 @@ def _check_changes(document: dict[str, Plain], args: dict[str, Plain], above: st
             raise Fault(f"{above}left.{name}", "missing; it says where in what is written the tool stood")
     replaced: Any = document.get("replaced", [])
     fields.texts(f"{above}replaced", replaced)
-    if replaced and "changed" not in document:
-        raise Fault(f"{above}replaced", "only a call with 'changed' may say this")
+    for name, origin in _mapping(document, "kept"):
+        if not isinstance(origin, str):
+            raise Fault(f"{above}kept.{name}", f"text expected, found {fields.kind_of(origin)}; add quotes")
+    for field in ("kept", "replaced"):
+        if field in document and "changed" not in document:
+            raise Fault(f"{above}{field}", "only what has 'changed' may say this")
 
 
 def _check_argument(field: str, name: str, args: dict[str, Plain]) -> None:

@@ -146,9 +146,11 @@ class Given:
         `before` are the arguments as they were recorded; None if the body had run before.
         """
         if "changed" in recorded:
+            if isinstance(before, dict):  # a secret that it does not show stays the caller's own
+                self._plain = before
             self.watch(again=before is None)
             assert self._watched is not None
-            self._watched.change(recorded, before if isinstance(before, dict) else None)
+            self._watched.change(recorded)
         left, written = recorded.get("left", {}), recorded.get("written", {})
         assert isinstance(left, dict)
         assert isinstance(written, dict)

@@ -178,14 +178,15 @@ def test_a_list_that_grows(tools: Any, path: Path, both: Any) -> None:
     def agent() -> list[Any]:
         items: list[Any] = [{"n": 1}]
         first = items[0]
-        tools.add(items, {"n": 2})
-        first["n"] = 5
+        second = {"n": 2}
+        tools.add(items, second)
+        first["n"], second["n"] = 5, 6
         return [items, tools.add(items, 3)]
 
     both(agent)
     assert documents(path)[0] == (
         'tool: add\nargs:\n  items: [{"n": 1}]\n  item: {"n": 2}\n'
-        'changed:\n  items: [{"n": 1}, {"n": 2}]\nresult: 2\n'
+        'changed:\n  items: [{"n": 1}, {"n": 2}]\nkept: {"items[1]": item}\nresult: 2\n'
     )
 
 
@@ -213,6 +214,26 @@ def test_a_list_that_is_only_equal_afterwards(tools: Any, both: Any) -> None:
         return [state, items]
 
     both(agent)
+
+
+def test_what_moves_to_another_place_is_the_same_object(make_module: Any, path: Path) -> None:
+    module = make_module(
+        "def finish(board):\n    board['done'].append(board['todo'].pop())\n    board['last'] = board['done'][-1]\n"
+    )
+
+    def agent() -> list[Any]:
+        task = {"title": "write"}
+        board: dict[str, Any] = {"todo": [task], "done": []}
+        module.finish(board)
+        board["last"]["title"] = "edited"
+        return [board, task]
+
+    with stepfork.record(path, tools=[module.__name__]):
+        live = agent()
+    assert live[1] == {"title": "edited"}
+    assert 'kept: {"board.done[0]": "board.todo[0]", board.last: "board.todo[0]"}\n' in documents(path)[0]
+    with stepfork.replay(path):
+        assert agent() == live
 
 
 @pytest.mark.parametrize("kind", [dict, collections.OrderedDict, collections.Counter])
@@ -355,6 +376,9 @@ def test_any_change_replays_or_is_refused(tools: Any, path: Path, box: Any, prog
         mine = copy.deepcopy(box)
         held = containers(mine)
         tools.edit(mine, program)
+        held += [item for item in containers(mine) if not any(item is known for known in held)]
+        for at, item in enumerate(held):  # from now on each of them says where it stands
+            item.append(f"mark {at}") if isinstance(item, list) else item.update(mark=at)
         return [list(item.items()) if isinstance(item, dict) else item for item in held]
 
     plain = agent()

@@ -637,7 +637,7 @@ def test_any_async_protocol_replays_as_it_was(tools: Any, path: Path, script: An
         ("tool: t\nyields: [1]\nsteps: [{step: 2, thrown: {class: 3}}]\n", "text expected"),
         ("tool: t\nresult: 1\nchanged: {a: 1}\n", "'a' is no argument of this call"),
         ("tool: t\nargs: {a: [1]}\nresult: 1\nleft: {a: -1}\n", "a count or 'closed' expected"),
-        ("tool: t\nresult: 1\nreplaced: [a]\n", "only a call with 'changed' may say this"),
+        ("tool: t\nresult: 1\nreplaced: [a]\n", "only what has 'changed' may say this"),
         ("tool: t\nyields: [1]\nunfinished: true\n", "an unfinished call must have no outcome"),
     ],
 )
