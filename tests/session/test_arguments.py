@@ -218,7 +218,11 @@ def test_a_list_that_is_only_equal_afterwards(tools: Any, both: Any) -> None:
 
 def test_what_moves_to_another_place_is_the_same_object(make_module: Any, path: Path) -> None:
     module = make_module(
-        "def finish(board):\n    board['done'].append(board['todo'].pop())\n    board['last'] = board['done'][-1]\n"
+        """
+        def finish(board):
+            board["done"].append(board["todo"].pop())
+            board["last"] = board["done"][-1]
+        """
     )
 
     def agent() -> list[Any]:
