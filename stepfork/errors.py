@@ -8,7 +8,7 @@
     ├── CassetteError         the file cannot be trusted: unreadable, wrong version, tampered
     ├── RecordingError        a value cannot be recorded
     ├── NoCassetteError       a patched call outside any cassette while replaying
-    ├── UnsupportedCallError  a call that stepfork cannot record (websockets, generators)
+    ├── UnsupportedCallError  a call that stepfork cannot record (websockets)
     ├── ConfigError           a setting, mode, pattern or use that makes no sense
     └── BlockedNetworkError   a connection outside every recorded call
 

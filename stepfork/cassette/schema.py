@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stepfork.cassette import emitter, fields, json_style, question, shared, stream
+from stepfork.cassette import emitter, fields, json_style, question, shared, stream, tool_fields
 from stepfork.cassette.extension import Extension
 from stepfork.cassette.fields import Fault
 from stepfork.core.lanes import Mark
@@ -14,7 +14,7 @@ from stepfork.core.model import Incoming, Plain, Recorded
 RESPONSE_FIELDS: Final = ("response", "text", "body", "stream")
 """The forms an LLM call's answer can take: JSON, other text, bytes, an event stream."""
 
-_TOOL: Final = {"args": "mapping", "result": "any", "error": "mapping"}
+_TOOL: Final = tool_fields.FIELDS
 _LLM: Final = {
     "method": "text",
     "path": "text",
@@ -144,19 +144,14 @@ def read_call(document: dict[str, Plain]) -> Document:
     if kind == "llm":
         _check_contents(document)
         _check_answer(document)
+    else:
+        tool_fields.check(document)
     outcome_names = (
         _TOOL.keys() - {"args"} if kind == "tool" else _LLM.keys() - question.FIELDS.keys() - set(_TARGET)
     )
     outcome = {key: value for key, value in document.items() if key in outcome_names or key in _ENDS}
     unfinished = bool(document.get("unfinished", False))
-    ways = [key for key in ("result", "error", "cancelled", *RESPONSE_FIELDS) if key in outcome]
-    if len(ways) != (0 if unfinished else 1) and not (kind == "llm" and ways[1:] == ["stream"]):
-        raise Fault(
-            "",
-            "an unfinished call must have no outcome"
-            if unfinished
-            else f"a call must have exactly one outcome, found {', '.join(ways) or 'none'}",
-        )
+    _check_outcome(kind, outcome, unfinished)
     if "error" in outcome:
         fields.check_error("error", outcome["error"])
     target: dict[str, Plain] = {key: document[key] for key in _TARGET if key in document}
@@ -174,6 +169,21 @@ def read_call(document: dict[str, Plain]) -> Document:
             _read_lines(document.get("lines", [])),
         )
     return Document(Recorded(call, outcome, depth, unfinished, _read_mark(document)), place, extension)
+
+
+def _check_outcome(kind: str, outcome: dict[str, Plain], unfinished: bool) -> None:
+    """A call ends in one way. A generator may return nothing, and raise while it is closed."""
+    ways = [key for key in ("result", "error", "cancelled", *RESPONSE_FIELDS) if key in outcome]
+    if unfinished:
+        if ways or "yields" in outcome:
+            raise Fault("", "an unfinished call must have no outcome")
+        return
+    if kind == "llm" and ways[1:] == ["stream"]:
+        return
+    if "yields" not in outcome and len(ways) != 1:
+        raise Fault("", f"a call must have exactly one outcome, found {', '.join(ways) or 'none'}")
+    if "yields" in outcome and (len(ways) > 1 or ("closed" in outcome and ways not in ([], ["error"]))):
+        raise Fault("", f"a generator ends in one way, found {', '.join([*ways, 'closed'][:2])}")
 
 
 def marked(text: str, call: Incoming, mark: Mark | None) -> str:

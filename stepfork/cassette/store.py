@@ -320,7 +320,9 @@ def public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPo
     """The call as users see it: Python values, the JSON or text of an answer."""
     call, outcome = recorded.call, recorded.outcome
     result: Any = None
-    if "result" in outcome:
+    if "yields" in outcome:
+        result = look(outcome["yields"], classes)
+    elif "result" in outcome:
         result = look(outcome["result"], classes)
     else:
         for form in schema.RESPONSE_FIELDS:

@@ -27,7 +27,7 @@ class _Absent:
 
 ABSENT: Final = _Absent()
 
-Fault: TypeAlias = Literal["kind", "name", "target", "args"]
+Fault: TypeAlias = Literal["kind", "name", "target", "args", "step"]
 SameText: TypeAlias = Callable[[str, str], bool]
 
 

@@ -54,8 +54,9 @@ class Recorded:
     """A call as it stands in a cassette: the question, and how it ended.
 
     `outcome` is the part of the document that says how the call ended, by field: ``result`` or ``error``
-    for a tool; ``response`` (with ``status``, ``headers``, ``json``), ``stream``, ``body`` or ``error``
-    for an LLM call. It is empty for an `unfinished` call. `depth` counts the calls it was made inside of.
+    for a tool, beside what it did to its arguments and what it yielded; ``response`` (with ``status``,
+    ``headers``, ``json``), ``stream``, ``body`` or ``error`` for an LLM call. It is empty for an `unfinished`
+    call. `depth` counts the calls it was made inside of.
     `mark` says by which lane it was made; None for the main line of the run, or of the call around it.
     """
 
@@ -74,7 +75,8 @@ class Call:
         kind: ``"llm"``, ``"tool"`` or ``"http"``.
         name: ``lookup_service_health``, ``Class.method``, ``chat.completions``.
         args: a tool's bound arguments by name; an LLM call's JSON body.
-        result: what it returned (an LLM call: its JSON answer, or the text of a stream); None if it raised.
+        result: what it returned (an LLM call: its JSON answer, or the text of a stream; a generator: the list
+            of what it yielded); None if it raised.
         error: ``{"class": ..., "args": ...}`` of what it raised; None if it returned.
         children: the calls made inside this one, in order of their start.
 

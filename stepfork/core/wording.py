@@ -93,6 +93,8 @@ def headline(index: int, recorded: Incoming, incoming: Incoming, mismatch: Misma
     if mismatch.fault == "target":
         part = f"request {mismatch.path.partition('.')[0]}"
         place = f" {mismatch.path!r}" if "." in mismatch.path else ""
+    elif mismatch.fault == "step":
+        part, place = mismatch.path, ""
     else:
         part = "argument" if recorded.kind == "tool" else "request"
         place = f" {mismatch.path!r}" if mismatch.path else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from stepfork.core.model import Incoming, Kind, Plain
+from stepfork.core.model import Incoming, Kind, Plain, Recorded
 
 Wrapper: TypeAlias = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 """What wrapt calls: ``(wrapped, instance, args, kwargs) -> result``."""
@@ -59,6 +59,19 @@ class Target(Protocol):
 
     def incoming(self) -> Incoming:
         """The question in plain values. Raises `Unsupported` for what has none."""
+        ...
+
+    def begins(self) -> None:
+        """The call is made live now: what becomes of its arguments from here on is its doing."""
+        ...
+
+    def seen(self) -> Outcome:
+        """What else is recorded, however the call ended: what it did to its arguments, what it yielded.
+        Raises `Unsupported` for what does not come back equal."""
+        ...
+
+    def again(self, recorded: Recorded) -> None:
+        """On replay, before the answer: does to the caller's arguments what the call did."""
         ...
 
     def returned(self, value: Any) -> Outcome | None:

@@ -60,6 +60,8 @@ class Live:
         self._run = run
         self._target = target
         self.ticket = ticket
+        self._over = False
+        target.begins()
         strand = control.here()
         self._may_be_late = where is strand.frames[0] and not strand.given_up() if strand.frames else False
 
@@ -84,6 +86,8 @@ class Live:
 
     def _said(self, outcome: Callable[[], Outcome | None]) -> Outcome | None:
         """An outcome in plain values, or None after it was refused: the live run goes on undisturbed."""
+        if self._over:
+            return None
         try:
             return outcome()
         except Unsupported as problem:
@@ -92,8 +96,31 @@ class Live:
             self._refuse(Unsupported("outcome", type(bug).__name__, f"(stepfork failed to read it: {bug})"))
         return None
 
+    def note(self, take_down: Callable[[], None]) -> None:
+        """Has the target take down what happened while the call goes on."""
+
+        def taken_down() -> Outcome:
+            take_down()
+            return {}
+
+        self._said(taken_down)
+
+    def closed(self, error: BaseException | None = None) -> None:
+        """A generator was closed before its end, by its consumer or because the session ends."""
+        if error is None:
+            self.end({"closed": True})
+        elif isinstance(error, Exception | SystemExit):
+            outcome = self._said(lambda: self._target.raised(error))
+            if outcome is not None:
+                self.end({**outcome, "closed": True})
+
     def end(self, outcome: Outcome) -> None:
         """The call ended with this outcome; a stream says so when it is read to its end or closed."""
+        seen = self._said(self._target.seen)
+        if seen is None:
+            return
+        self._over = True
+        outcome = {**seen, **outcome}
         strand = control.here()
         if self._may_be_late and strand.given_up():
             outcome = {**outcome, "late": True}
@@ -105,6 +132,7 @@ class Live:
         self._run.at_close(end)
 
     def _refuse(self, problem: Unsupported) -> None:
+        self._over = True
         self._run.refuse(self._target.kind, self._target.name, problem, ticket=self.ticket)
 
 
@@ -125,6 +153,12 @@ class Running:
 
     def raised(self, error: BaseException) -> None:
         """The body raised; what it left out is found at the end of the session."""
+
+    def note(self, take_down: Callable[[], None]) -> None:
+        """Nothing is taken down."""
+
+    def closed(self, error: BaseException | None = None) -> None:
+        """A generator was closed before its end; what it left out is found at the end of the session."""
 
 
 def frame() -> Frame | None:
@@ -171,12 +205,13 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         return live()
     if isinstance(step, Recorded):
         try:
+            target.again(step)
             if step.outcome.get("cancelled"):
                 raise asyncio.CancelledError
             if step.unfinished:
                 _wait_for_the_end(step)
             if step.outcome.get("late"):
-                _wait_to_be_given_up()
+                wait_to_be_given_up()
             return answer(step)
         except BadValue as problem:
             raise unreadable(problem) from None
@@ -200,6 +235,7 @@ async def acall(
         return await live()
     if isinstance(step, Recorded):
         try:
+            target.again(step)
             if step.unfinished or step.outcome.get("cancelled"):
                 await cancelled_again(step, jump=not step.unfinished)
             return await answer(step)
@@ -242,7 +278,7 @@ def _wait_for_the_end(recorded: Recorded) -> None:
     raise control.Over
 
 
-def _wait_to_be_given_up() -> None:
+def wait_to_be_given_up() -> None:
     """When it was recorded, this call in a thread took longer than the task that waited for it did."""
     strand = control.here()
     future = None if strand.waiter is None else strand.waiter.known_future()

@@ -108,6 +108,8 @@ def answer(recorded: Recorded) -> str:
     outcome = recorded.outcome
     if recorded.unfinished:
         return "unfinished: it was still running when the recording ended"
+    if "yields" in outcome:
+        return _generator(outcome)
     if outcome.get("cancelled"):
         return "cancelled"
     if "error" in outcome:
@@ -116,6 +118,18 @@ def answer(recorded: Recorded) -> str:
     if "result" in outcome:
         return f"-> {_cut(spell(outcome['result']))}"
     return f"-> {status}{_cut(_response(outcome))}"
+
+
+def _generator(outcome: dict[str, Plain]) -> str:
+    """What a generator yielded, and how it ended if it did not just come to its end."""
+    end = ""
+    if "error" in outcome:
+        end = f", then raised {_cut(error_text(outcome['error']))}"
+    elif "result" in outcome:
+        end = f", then returned {_cut(spell(outcome['result']))}"
+    elif "cancelled" in outcome or "closed" in outcome:
+        end = f", then {'cancelled' if 'cancelled' in outcome else 'closed'}"
+    return f"-> yielded {_cut(spell(outcome['yields']))}{end}"
 
 
 def _request(request: dict[str, Plain]) -> str:

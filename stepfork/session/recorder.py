@@ -127,7 +127,7 @@ class Recorder:
                 "(stepfork.codecs), or leave it out with 'exclude'"
             )
         elif problem.type in ("generator", "async_generator"):
-            hint = "generator tools cannot be recorded yet; return a list, or leave it out with 'exclude'"
+            hint = "let the tool itself be the generator, or let it return a list"
         elif kind == "llm":
             hint = "pass a body that can be read more than once"
         self.refused.append(

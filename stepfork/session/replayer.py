@@ -224,7 +224,7 @@ class Replayer:
         return faults.not_comparable(self._where, index, kind, name, path, type_)
 
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
-        """The error for an agent that reads more of a stream than was recorded of it."""
+        """The error for an agent that reads more of a stream or generator than was recorded of it."""
         return faults.read_further(self._where, self._numbers[id(recorded)], recorded.call)
 
     def unanswered(self, recorded: Recorded) -> ReplayMismatchError:
@@ -233,6 +233,23 @@ class Replayer:
         if recorded.unfinished:
             return faults.no_answer(self._where, index, recorded.call)
         return faults.nobody_cancels(self._where, index, recorded.call)
+
+    def compare(self, recorded: Recorded, place: str, expected: dict[str, Plain], actual: Plain) -> None:
+        """Whether the agent gives a call in progress what it gave it when it was recorded.
+
+        Raises:
+            ReplayMismatchError: if not.
+        """
+        index = self._numbers[id(recorded)]
+        trial = self._renaming.fork()
+        self._trying = index - 1
+        then = replace(recorded.call, args=expected)
+        now = replace(recorded.call, args=self._redactor.redact(actual))
+        mismatch = match(then, now, trial.unify)
+        if mismatch is not None:
+            at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
+            raise faults.differs(self._where, index, recorded.call, now, at_step, ())
+        self._commit(trial)
 
     def left_over(self) -> list[tuple[int, Incoming]]:
         """The recorded calls that had to be made and were not, numbered from 1."""

@@ -291,6 +291,22 @@ class Run:
         assert self._replayer is not None
         return self.latch(self._replayer.unanswered(recorded))
 
+    def compare(self, recorded: Recorded, place: str, expected: dict[str, Plain], actual: Plain) -> None:
+        """What the agent gives to an answered call that goes on (a generator) must be what it gave it then.
+
+        Raises:
+            ReplayMismatchError: if it is not; the same again for every later call.
+        """
+        __tracebackhide__ = True
+        with self._lock:
+            self._check_latch()
+            assert self._replayer is not None
+            try:
+                self._replayer.compare(recorded, place, expected, actual)
+            except StepforkError as fault:
+                self._latched = fault
+                raise
+
     def at_close(self, end: Callable[[], None]) -> None:
         """Has a call that is still open (a stream not read to its end) tell what it saw at the end."""
         self._pending.append(end)

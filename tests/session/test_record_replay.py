@@ -47,8 +47,6 @@ TOOLS = """
     def counter():
         bodies.append("counter")
         return len(bodies)
-    def numbers():
-        yield 1
 """
 
 
@@ -236,17 +234,6 @@ def test_an_unsupported_result_reaches_the_agent_and_fails_the_recording(tools: 
         assert tools.mint() is object
         tools.lookup("a")
     assert stepfork.load(path).status == "failed"
-
-
-def test_generators_are_refused_clearly_and_run_live(tools: Any, path: Path) -> None:
-    with (
-        pytest.raises(stepfork.RecordingError, match="generator"),
-        stepfork.record(path, tools=[tools.__name__]),
-    ):
-        assert list(tools.numbers()) == [1]
-    record(path, tools, lambda: tools.lookup("a"))
-    with pytest.raises(stepfork.UnsupportedCallError, match="numbers"), stepfork.replay(path):
-        list(tools.numbers())
 
 
 def test_calls_inside_a_tool_belong_to_it(tools: Any, path: Path) -> None:

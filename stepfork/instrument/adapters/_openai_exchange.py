@@ -77,6 +77,16 @@ class Exchange:
                     del asked.args[key]
         return asked
 
+    def begins(self) -> None:
+        """Nothing."""
+
+    def seen(self) -> Outcome:
+        """Nothing: the SDK changes no argument."""
+        return {}
+
+    def again(self, recorded: Recorded) -> None:
+        """Nothing."""
+
     def returned(self, value: Any) -> Outcome | None:
         """The response's content; nothing yet while a stream is being read."""
         tee = self._tee

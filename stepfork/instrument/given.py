@@ -1,0 +1,162 @@
+"""The arguments of one tool call: in plain values, and what its body does to them. Knows no session."""
+
+from __future__ import annotations
+
+from types import AsyncGeneratorType
+from typing import Any, Final
+
+from stepfork.cassette.values import ClassPolicy, Unsupported, decode, encode, type_name
+from stepfork.core.model import Plain
+from stepfork.instrument import contents
+from stepfork.instrument.changes import Watched, can_change
+from stepfork.instrument.contents import AsyncDrained, Drained, Source
+
+_ORDINARY: Final = frozenset({str, int, float, bool, bytes, type(None), list, dict, set, frozenset})
+
+
+class Given:
+    """The bound arguments of a call.
+
+    `arguments` are what the body gets; where it cannot get the caller's own iterator, the other one is put
+    in there. `skip` is the name of ``self``; `classes` are those of values.
+    """
+
+    def __init__(self, arguments: dict[str, Any], skip: str | None, classes: ClassPolicy) -> None:
+        self._arguments = arguments
+        self._skip = skip
+        self._classes = classes
+        self._sources: dict[
+            str, Source
+        ] = {}  # by argument, or place in a tuple of them: ``rows``, ``args[0]``
+        self._plain: dict[str, Plain] = {}
+        self._problems: list[Unsupported] = []
+        self._watched: Watched | None = None
+        self._stood: dict[str, tuple[Plain, Any]] = {}  # where the sources stood
+
+    def has_async(self) -> bool:
+        """Whether `read_async` has something to read."""
+        return any(type(value) is AsyncGeneratorType for value in self._arguments.values())
+
+    async def read_async(self) -> None:
+        """Reads async generators, which `plain` has no way to wait for."""
+        for name, value in self._arguments.items():
+            if type(value) is AsyncGeneratorType and name != self._skip:
+                source = self._sources[name] = AsyncDrained(value)
+                await source.read()
+                self._arguments[name] = source.given
+
+    def plain(self) -> dict[str, Plain]:
+        """The arguments in plain values.
+
+        Raises:
+            Unsupported: for one that has no plain form.
+        """
+        for name, value in self._arguments.items():
+            if name != self._skip:
+                content = self._content(name, value)
+                try:
+                    self._plain[name] = encode(content, f"argument {name!r}", self._classes)
+                except Unsupported as problem:
+                    self._problems.append(problem)  # the others are read all the same: the body gets them all
+        if self._problems:
+            raise self._problems[0]
+        return dict(self._plain)
+
+    def _content(self, name: str, value: Any) -> Any:
+        """What is recorded of an argument."""
+        if type(value) is not tuple:  # else it may be the ``*args`` of a function
+            given, content = self._read(name, value)
+            if given is not value:
+                self._arguments[name] = given
+            return content
+        pairs = [self._read(f"{name}[{at}]", item) for at, item in enumerate(value)]
+        if any(given is not item for (given, _), item in zip(pairs, value, strict=True)):
+            self._arguments[name] = tuple(given for given, _ in pairs)
+        return tuple(content for _, content in pairs)
+
+    def _read(self, name: str, value: Any) -> tuple[Any, Any]:
+        """What the body gets for a value, and what is recorded of it."""
+        source = self._sources.get(name)
+        if source is None and type(value) in _ORDINARY:
+            return value, value
+        path = f"argument {name!r}"
+        try:
+            source = source or contents.source_of(value, path)
+            if source is None:
+                return value, value
+            self._sources[name] = source
+            contents.check(source, path)
+        except Unsupported as problem:
+            self._problems.append(problem)
+        return (value, value) if source is None else (source.given, source.content)
+
+    # -- while recording ----------------------------------------------------------------------------
+
+    def watch(self, *, again: bool = False) -> None:
+        """The body runs now, or goes on `again`: what changes from here on is its doing."""
+        if again:
+            for name in self._plain:
+                if name not in self._sources and can_change(self._arguments[name]):
+                    self._plain[name] = encode(self._arguments[name], f"argument {name!r}", self._classes)
+        self._watched = Watched(self._arguments, self._plain, self._classes)
+        self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
+
+    def changes(self) -> dict[str, Plain]:
+        """What the body did to lists, dicts, sets and bytearrays since then: ``changed``, ``replaced``.
+
+        Raises:
+            Unsupported: for what cannot be done again in place.
+        """
+        return {} if self._watched is None else self._watched.changes()
+
+    def moved(self) -> dict[str, Plain]:
+        """What the body read of iterators and streams since then, and wrote to them: ``left``, ``written``.
+
+        Raises:
+            Unsupported: if it wrote what has no plain form.
+        """
+        left: dict[str, Plain] = {}
+        written: dict[str, Plain] = {}
+        for name, source in self._sources.items():
+            stood, stood_written = self._stood.get(name, (None, None))
+            now, new = source.left(), source.written()
+            if new is not None and new != stood_written:
+                written[name] = encode(new, f"argument {name!r}", self._classes)
+            if name in written or now != stood:
+                left[name] = now
+        found: dict[str, Plain] = {"left": left} if left else {}
+        return {**found, "written": written} if written else found
+
+    def check_read(self) -> None:
+        """Whether the body, which has returned, left nothing unread that its caller could go on with.
+
+        Raises:
+            Unsupported: if it did: the caller's own generator was read to its end when the call began.
+        """
+        for name, source in self._sources.items():
+            if isinstance(source, Drained) and source.unread():
+                why = f"and the tool left {source.unread()} of its {len(source.content)} items unread"
+                hint = "pass a list, or an iterator over a list"
+                raise Unsupported(f"argument {name!r}", type_name(source.given), why, hint)
+
+    # -- on replay ----------------------------------------------------------------------------------
+
+    def change(self, recorded: dict[str, Plain], before: Plain = None) -> None:
+        """Does what the body did when it was recorded.
+
+        `before` are the arguments as they were recorded; None if the body had run before.
+        """
+        if "changed" in recorded:
+            if isinstance(before, dict):  # a secret that it does not show stays the caller's own
+                self._plain = before
+            self.watch(again=before is None)
+            assert self._watched is not None
+            self._watched.change(recorded)
+        left, written = recorded.get("left", {}), recorded.get("written", {})
+        assert isinstance(left, dict)
+        assert isinstance(written, dict)
+        for name, rest in left.items():
+            if name in self._sources:
+                self._sources[name].go_on(
+                    rest, decode(written[name], self._classes) if name in written else None
+                )
