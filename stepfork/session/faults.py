@@ -110,42 +110,23 @@ def too_early(where: Where, missing: int, index: int, incoming: Incoming) -> Rep
         fault = f"{what} is recorded for another task or thread than the one that makes it now"
     else:
         fault = f"{what} has to follow the equal call #{missing} of another task or thread, and comes before"
-    lines = [
-        f"call #{index}: {fault}",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        f"  now:      {wording.summary(incoming)}",
-        *_again(where),
-    ]
-    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+    return _about(where, index, incoming.kind, fault, [_now(incoming)])
 
 
 def one_more_inside(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
     """The body of a tool makes a call, and all that were recorded inside of it are used up."""
     what = describe(incoming.kind, incoming.name)
-    lines = [
-        f"call #{index}: inside of it the agent made {what}, but no more calls were recorded there",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        f"  now:      {wording.summary(incoming)}",
-        *_again(where),
-    ]
-    return ReplayMismatchError(
-        "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)
-    )
+    fault = f"inside of it the agent made {what}, but no more calls were recorded there"
+    return _about(where, index, incoming.kind, fault, [_now(incoming)], actual=_public(incoming.args))
 
 
 def left_over_inside(where: Where, name: str, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
     """The body of a tool returned before these recorded calls were made inside of it."""
     index, first = left[0]
     what = describe(first.kind, first.name)
-    lines = [
-        f"call #{index}: inside tool {name!r}: expected {what} but the agent never made it",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        *[f"  not made: {wording.summary(call)}" for _, call in left[:5]],
-        *_again(where),
-    ]
-    return ReplayMismatchError(
-        "\n".join(lines), cassette=where.path, index=index, kind=first.kind, expected=_public(first.args)
-    )
+    fault = f"inside tool {name!r}: expected {what} but the agent never made it"
+    not_made = [f"  not made: {wording.summary(call)}" for _, call in left[:5]]
+    return _about(where, index, first.kind, fault, not_made, expected=_public(first.args))
 
 
 def left_over(where: Where, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
@@ -182,47 +163,43 @@ def running_note(where: Where, running: list[tuple[int, Incoming]]) -> str:
 def no_answer(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
     """The recorded call was still running when its recording ended."""
     what = describe(incoming.kind, incoming.name)
-    lines = [
-        f"call #{index}: {what} was still running when the recording ended, so there is no answer to replay",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        *_again(where),
-    ]
-    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+    fault = f"{what} was still running when the recording ended, so there is no answer to replay"
+    return _about(where, index, incoming.kind, fault)
 
 
 def nobody_cancels(where: Where, index: int, incoming: Incoming) -> ReplayMismatchError:
     """The recorded call was cancelled, and nothing in the program does so any more."""
     what = describe(incoming.kind, incoming.name)
-    lines = [
-        f"call #{index}: {what} was cancelled when it was recorded, and nothing cancels it now",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        *_again(where),
-    ]
-    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=incoming.kind)
+    fault = f"{what} was cancelled when it was recorded, and nothing cancels it now"
+    return _about(where, index, incoming.kind, fault)
 
 
 def read_further(where: Where, index: int, recorded: Incoming) -> ReplayMismatchError:
     """The agent reads more of a streamed answer than there was when it was recorded."""
     what = describe(recorded.kind, recorded.name)
-    lines = [
-        f"call #{index}: the agent reads further in the stream of {what} than it did when it was recorded",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        *_again(where),
-    ]
-    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=recorded.kind)
+    fault = f"the agent reads further in the stream of {what} than it did when it was recorded"
+    return _about(where, index, recorded.kind, fault)
 
 
 def not_comparable(
     where: Where, index: int, kind: str, name: str, path: str, type_: str
 ) -> ReplayMismatchError:
     """An argument has no plain form, so it can equal nothing that was recorded."""
-    lines = [
-        f"call #{index}: {describe(kind, name)} {path}: "
-        f"a value of type {type_} cannot be compared with the recording",
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
-        *_again(where),
-    ]
-    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, path=path)
+    fault = f"{describe(kind, name)} {path}: a value of type {type_} cannot be compared with the recording"
+    return _about(where, index, kind, fault, path=path)
+
+
+def _about(
+    where: Where, index: int, kind: str, fault: str, more: Iterable[str] = (), **leaves: Any
+) -> ReplayMismatchError:
+    """A mismatch that a sentence says; `more` are lines below the place, `leaves` further attributes."""
+    place = f"  cassette: {shown(where.path)}, call {index} of {where.total}"
+    lines = [f"call #{index}: {fault}", place, *more, *_again(where)]
+    return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, **leaves)
+
+
+def _now(incoming: Incoming) -> str:
+    return f"  now:      {wording.summary(incoming)}"
 
 
 def record_in_code(path: Path) -> Hints:

@@ -93,14 +93,16 @@ async def with_wait(slow: Any, limit: float) -> None:
 
 
 async def with_move_on(slow: Any, limit: float) -> None:
-    anyio = pytest.importorskip("anyio")
+    import anyio
+
     with anyio.move_on_after(limit) as scope:
         await slow.slow("a")
     raise LookupError(scope.cancelled_caught)
 
 
 async def with_move_on_of_a_group(slow: Any, limit: float) -> None:
-    anyio = pytest.importorskip("anyio")
+    import anyio
+
     with anyio.move_on_after(limit) as scope:
         async with anyio.create_task_group() as group:
             for q in "ab":
@@ -109,7 +111,8 @@ async def with_move_on_of_a_group(slow: Any, limit: float) -> None:
 
 
 async def with_fail_after(slow: Any, limit: float) -> None:
-    anyio = pytest.importorskip("anyio")
+    import anyio
+
     with anyio.fail_after(limit):
         await slow.slow("a")
 
