@@ -232,6 +232,10 @@ def items_of(value: Plain) -> list[Plain] | None:
 
 def pairs_of(value: Plain) -> dict[Any, Plain] | None:
     """The content of a dict by its real keys; None for anything else."""
+    if isinstance(value, Tagged) and value.tag == "counter":
+        value = value.value
+    elif isinstance(value, Tagged) and value.tag == "defaultdict" and isinstance(value.value, dict):
+        value = value.value["items"]
     if isinstance(value, Tagged) and value.tag == "map" and isinstance(value.value, list):
         return {decode(pair[0]): pair[1] for pair in value.value if isinstance(pair, list)}
     return value if isinstance(value, dict) else None

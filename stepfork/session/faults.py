@@ -175,9 +175,10 @@ def nobody_cancels(where: Where, index: int, incoming: Incoming) -> ReplayMismat
 
 
 def read_further(where: Where, index: int, recorded: Incoming) -> ReplayMismatchError:
-    """The agent reads more of a streamed answer than there was when it was recorded."""
+    """The agent reads more of a streamed answer, or of a generator, than it did when it was recorded."""
     what = describe(recorded.kind, recorded.name)
-    fault = f"the agent reads further in the stream of {what} than it did when it was recorded"
+    source = what if recorded.kind == "tool" else f"the stream of {what}"
+    fault = f"the agent reads further in {source} than it did when it was recorded"
     return _about(where, index, recorded.kind, fault)
 
 

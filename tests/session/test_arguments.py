@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import copy
+import functools
 import io
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -240,7 +241,10 @@ def test_what_moves_to_another_place_is_the_same_object(make_module: Any, path: 
         assert agent() == live
 
 
-@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, collections.Counter])
+@pytest.mark.parametrize(
+    "kind",
+    [dict, collections.OrderedDict, collections.Counter, functools.partial(collections.defaultdict, list)],
+)
 def test_subclasses_of_dict(tools: Any, both: Any, kind: Any) -> None:
     def agent() -> Any:
         state = kind({"items": [2, 1], "log": []})
