@@ -42,7 +42,7 @@ class _Writer:
     def __init__(self, key: Callable[[Any], Any], keep: Callable[[Any], bool]) -> None:
         self._key = key
         self._keep = keep
-        self._done: dict[Line, tuple[list[Any], list[list[_Started]]]] = {}
+        self._done: dict[Line, tuple[list[Any], list[list[_Started]], int]] = {}
 
     def has_calls(self, line: Line) -> bool:
         """Whether there is anything to write of a line."""
@@ -59,7 +59,7 @@ class _Writer:
         self, line: Line, name: str, above: tuple[tuple[int, int], ...], after: tuple[str, ...] = ()
     ) -> Iterator[tuple[Any, Mark | None]]:
         """The rows of one line and of those it started. `above`: ``(number, expected number)`` by level."""
-        calls, places = self._done_by(line)
+        calls, places, _ = self._done_by(line)
         first = True
         for at, place in enumerate(places):
             for row in self._started(place, name, above if first else (), after if first else ()):
@@ -72,11 +72,12 @@ class _Writer:
                 first = False
                 yield calls[at], mark
 
-    def _done_by(self, line: Line) -> tuple[list[Any], list[list[_Started]]]:
-        """The calls of a line, and the lines with calls that it started before each of them and at the end.
+    def _done_by(self, line: Line) -> tuple[list[Any], list[list[_Started]], int]:
+        """The calls of a line, the lines with calls that it started before each of them and at the end, and
+        how many lines it started after the last of them.
 
         A line that it waited for before it did anything else, and that did nothing at the same time as
-        others, stands as its own calls.
+        others, stands as its own calls: what that one started is started by itself then.
         """
         known = self._done.get(line)
         if known is not None:
@@ -93,11 +94,11 @@ class _Writer:
                 waited += child.after
                 if not self.has_calls(child):
                     continue
-                inner, inside = self._done_by(child)
+                inner, inside, more = self._done_by(child)
                 if child.joined and not places[-1] and not any(inside):
                     calls += inner
                     places += [[] for _ in inner]
-                    started, waited = 0, []
+                    started, waited = more, []
                 else:
                     places[-1].append(_Started(child, started, waited))
                     waited = []
@@ -105,8 +106,8 @@ class _Writer:
                 calls.append(line.calls[at])
                 places.append([])
                 started, waited = 0, []
-        self._done[line] = calls, places
-        return calls, places
+        self._done[line] = calls, places, started
+        return calls, places, started
 
     def _started(
         self,

@@ -222,3 +222,41 @@ def test_deadlock_of_a_pool_that_is_left_before_its_work_is_given_up(make_module
         assert asyncio.run(agent(0.01)) == "timeout"
     with stepfork.replay(path):
         assert asyncio.run(agent(3600)) == "timeout"
+
+
+@pytest.mark.parametrize("nested", [1, 2])
+def test_threads_that_work_in_an_executor_starts_are_started_before_what_follows_it(
+    tools: Any, path: Path, nested: int
+) -> None:
+    """The work stands as its caller's own calls, and so do the threads that it started after its last one."""
+
+    def inner() -> None:
+        tools.say("work")
+        for _ in range(2):
+            thread = threading.Thread(target=lambda: None)
+            thread.start()
+            thread.join()
+
+    async def work(level: int) -> None:
+        loop = asyncio.get_running_loop()
+        if level == 1:
+            await loop.run_in_executor(None, inner)
+        else:
+            await loop.run_in_executor(None, lambda: asyncio.run(work(level - 1)))
+
+    async def agent(nap: float) -> None:
+        await work(nested)
+
+        async def audit() -> None:
+            await asyncio.sleep(nap)
+            await tools.asay("audit")
+
+        background = asyncio.create_task(audit())
+        await tools.asay("fetch")
+        await background
+
+    with stepfork.record(path, tools=[tools.__name__]):
+        asyncio.run(agent(0.01))
+    for nap in (0.01, 0, 0.01):
+        with stepfork.replay(path):
+            asyncio.run(agent(nap))
