@@ -40,6 +40,6 @@ def in_a_thread(body: Coroutine[Any, Any, None]) -> None:
 
     thread = threading.Thread(target=target, daemon=True)
     thread.start()
-    thread.join(LIMIT)
+    thread.join()  # one that may give up waits for nothing
     if errors:
         raise errors[0]
