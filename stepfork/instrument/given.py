@@ -94,15 +94,20 @@ class Given:
 
     def watch(self, *, again: bool = False) -> None:
         """The body runs now, or goes on `again`: what changes from here on is its doing."""
+        self._look(again)
+        assert self._watched is not None
+        self._watched.see()
+
+    def _look(self, again: bool) -> None:
         if again:
             for name in self._plain:
-                if name not in self._sources and can_change(self._arguments[name]):
+                if name not in self._sources and can_change(self._plain[name]):
                     self._plain[name] = encode(self._arguments[name], f"argument {name!r}", self._classes)
         self._watched = Watched(self._arguments, self._plain, self._classes)
         self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
 
     def changes(self) -> dict[str, Plain]:
-        """What the body did to lists, dicts, sets and bytearrays since then: ``changed``, ``replaced``.
+        """What the body did to them since then: ``changed``, ``kept``, ``replaced``.
 
         Raises:
             Unsupported: for what cannot be done again in place.
@@ -149,7 +154,7 @@ class Given:
         if "changed" in recorded:
             if isinstance(before, dict):  # a secret that it does not show stays the caller's own
                 self._plain = before
-            self.watch(again=before is None)
+            self._look(again=before is None)
             assert self._watched is not None
             self._watched.change(recorded)
         left, written = recorded.get("left", {}), recorded.get("written", {})

@@ -16,7 +16,8 @@ from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
 from stepfork.core.model import Plain
 
 
-def _is_model(kind: type) -> bool:
+def is_model(kind: type) -> bool:
+    """Whether a class is a model of pydantic's."""
     return _base_model(kind) is not None
 
 
@@ -58,12 +59,12 @@ def _parts_of(state: dict[str, Any]) -> tuple[set[str], dict[str, Any] | None, d
 def _decode_model(content: Any, decoder: Decoder) -> Any:
     if isinstance(content, dict) and "init" in content:
         make: Callable[[Any, dict[str, Any]], Any] = lambda kind, given: kind.model_construct(**given)  # noqa: E731
-        return rebuilt(content, decoder, _is_model, "pydantic model", make)
+        return rebuilt(content, decoder, is_model, "pydantic model", make)
     fields = parts(content, ("class", "fields"), ("set", "extra", "private"))
     held, extra = decoder.fields(fields["fields"]), decoder.fields(fields.get("extra", {}))
     private = decoder.fields(fields.get("private", {}))
     was_set = set(decoder.items(fields["set"])) if "set" in fields else held.keys() | extra.keys()
-    kind = decoder.find(fields["class"], _is_model, "pydantic model")
+    kind = decoder.find(fields["class"], is_model, "pydantic model")
     model = bare(kind)
     base = _base_model(kind)
     if hasattr(base, "model_construct"):  # version 2
@@ -78,6 +79,31 @@ def _decode_model(content: Any, decoder: Decoder) -> Any:
         state = {"__dict__": held, "__fields_set__": set(was_set), "__private_attribute_values__": private}
     base.__setstate__(model, state)
     return model
+
+
+def fields_set(model: Any) -> set[str]:
+    """The names of the fields that were set."""
+    return _parts_of(_base_model(type(model)).__getstate__(model))[0]
+
+
+def parts_of_model(model: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The fields of a model, what it holds beyond them, and what is private."""
+    _, extra, private = _parts_of(_base_model(type(model)).__getstate__(model))
+    return attributes_of(model), extra or {}, private or {}
+
+
+def put_parts(model: Any, template: Any, parts: dict[str, Any]) -> None:
+    """Gives a model the parts of these names, where `template`, another one of its class, has them."""
+    base = _base_model(type(model))
+    state = dict(base.__getstate__(template))
+    for name, held in state.items():
+        if isinstance(held, dict):
+            state[name] = {key: parts[key] for key in held}
+    known = attributes_of(model)
+    kept = {
+        name: item for name, item in model.__dict__.items() if name not in known
+    }  # worked out from the rest
+    base.__setstate__(model, {**state, "__dict__": {**state["__dict__"], **kept}})
 
 
 # -- URLs -------------------------------------------------------------------------------------------
@@ -120,7 +146,7 @@ def _adapter(kind: type) -> Any:
 
 
 MODELS = (
-    Row("model", _is_model, _encode_model, _decode_model),
+    Row("model", is_model, _encode_model, _decode_model),
     Row("url", _is_url, _encode_url, _decode_url),
 )
 """In the order in which a class is tried."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -108,10 +109,11 @@ class Encoder:
     def mapping(self, value: dict[Any, Any], path: str) -> Plain:
         """The plain form of a mapping, whatever its keys are."""
         with self.visit(value, path):
+            ordered = OrderedDict if isinstance(value, OrderedDict) else dict  # it keeps an order of its own
             if all(type(key) is str for key in dict.keys(value)):
-                return {key: self.encode(item, f"{path}.{key}") for key, item in dict.items(value)}
+                return {key: self.encode(item, f"{path}.{key}") for key, item in ordered.items(value)}
             pairs: list[Plain] = []
-            for key, item in dict.items(value):
+            for key, item in ordered.items(value):
                 pairs.append([self.encode(key, f"{path} key"), self.encode(item, f"{path}[{key!r}]")])
             return Tagged("map", pairs)
 
