@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.models import is_model
+from stepfork.cassette.values.policy import class_name
 from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
 from stepfork.cassette.values.state import state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
@@ -123,7 +125,7 @@ _HASH: Final = "_attrs_cached_hash"
 
 def is_attrs(kind: type) -> bool:
     """Whether a class is one of attrs'."""
-    return "__attrs_attrs__" in vars(kind)
+    return any("__attrs_attrs__" in vars(base) for base in kind.__mro__)
 
 
 def _encode_attrs(value: Any, encoder: Encoder, path: str) -> Plain:
@@ -140,7 +142,33 @@ def _decode_attrs(content: Any, decoder: Decoder) -> Any:
     return made
 
 
+# -- classes themselves -----------------------------------------------------------------------------
+
+_PLAIN: Final = frozenset(
+    {str, int, float, bool, bytes, list, dict, tuple, set, frozenset, complex, bytearray, type(None), object}
+)
+
+
+def _is_data(kind: type) -> bool:
+    """Whether a class only says of what shape data are: no harm is done where a program calls it."""
+    kinds = (_is_enum, _is_named_tuple, _is_dataclass, is_attrs, is_model)
+    typed = hasattr(kind, "__required_keys__")  # a TypedDict
+    return kind in _PLAIN or typed or issubclass(kind, BaseException) or any(is_it(kind) for is_it in kinds)
+
+
+def _encode_class(value: Any, encoder: Encoder, path: str) -> Plain:
+    if not _is_data(value):
+        hint = "pass its name"
+        raise Unsupported(path, "type", f"({class_name(value)!r} is no class of data)", hint)
+    return encoder.name_of_class(value, path, "type")
+
+
+def _decode_class(content: Any, decoder: Decoder) -> Any:
+    return decoder.find(content, _is_data, "class of data")
+
+
 CLASSES = (
+    Row("class", lambda kind: issubclass(kind, type), _encode_class, _decode_class),
     Row("enum", _is_enum, _encode_enum, _decode_enum),
     Row("namedtuple", _is_named_tuple, _encode_named_tuple, _decode_named_tuple),
     Row("dataclass", _is_dataclass, _encode_dataclass, _decode_dataclass),

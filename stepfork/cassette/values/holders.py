@@ -26,6 +26,7 @@ from stepfork.cassette.values.policy import ClassPolicy
 from stepfork.cassette.values.state import replace_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder
 from stepfork.cassette.values.wholes import NEVER_CHANGE, fill_whole, fits_whole
+from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
 
@@ -300,4 +301,4 @@ def likeness(form: Plain) -> Any:
     if not isinstance(form, Tagged) or holder is _MAPPING:
         return holder
     named: Any = form.value if form.tag in _OF_CLASSES else {}
-    return (form.tag, named.get("class"))
+    return (form.tag, named.get("class"), canonical_text(named.get("of")))

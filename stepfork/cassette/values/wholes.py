@@ -17,6 +17,8 @@ from stepfork.core.model import Plain, Tagged
 NEVER_CHANGE: Final = frozenset(
     {
         *("bytes", "memoryview", "decimal", "fraction", "complex", "range", "uuid", "enum", "url", "numpy"),
+        *("class", "regex", "struct-time", "slice", "timezone", "ip-address", "ip-network", "ip-interface"),
+        *("secret", "index", "pandas"),
         *("path", "posix-path", "windows-path", "datetime", "time", "date", "timedelta"),
     }
 )
