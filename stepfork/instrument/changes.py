@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from operator import is_
 from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy, Unsupported, encode, type_name
@@ -63,6 +64,10 @@ class Watched:
         node.holder = holder
         node.beyond = holder.beyond(value)
         self._nodes.append(node)
+        if type(value) is list:
+            node.held = list(value)
+        elif type(value) is dict:
+            node.keys, node.held = list(value), list(value.values())
         forms = holder.plain_parts(before)
         for place, part in holder.parts(value, self._classes).items():
             node.parts[place] = self._taken_down(part, forms.get(place), path + step(place), node)
@@ -89,6 +94,19 @@ class Watched:
                 found[name] = id(item)
         return found
 
+    def is_stale(self) -> bool:
+        """Whether something holds something else now."""
+        return any(map(self._is_altered, self._nodes)) or self._altered_inside() is not None
+
+    def _altered_inside(self) -> Node | None:
+        """Of what has no place, the first that holds something else now."""
+        for node in self._inner:
+            if not identical(node.before, encode(node.value, node.path, self._classes)):
+                return node
+        return next(
+            (node for node, held in self._beside if not identical(held, self._attributes(node))), None
+        )
+
     def changes(self) -> dict[str, Plain]:
         """What the body did since: ``changed``, ``kept``, ``replaced``, each if it says something.
 
@@ -96,12 +114,8 @@ class Watched:
             Unsupported: for a change that cannot be made again in place.
         """
         altered = [node for node in self._nodes if self._is_altered(node)]
-        for node in self._inner:
-            if not identical(node.before, encode(node.value, node.path, self._classes)):
-                raise _refused(node)
-        for node, beside in self._beside:
-            if not identical(beside, self._attributes(node)):
-                raise _refused(node)
+        if (inside := self._altered_inside()) is not None:
+            raise _refused(inside)
         if not altered:
             return {}
         for node in altered:
@@ -131,6 +145,11 @@ class Watched:
     def _is_altered(self, node: Node) -> bool:
         """Whether the object itself holds something else now."""
         holder, value = node.holder, node.value
+        kind = type(value)
+        if (kind is list or kind is dict) and len(value) == len(node.held):  # nearly always
+            items = value if kind is list else value.values()
+            if all(map(is_, items, node.held)) and (kind is list or all(map(is_, value, node.keys))):
+                return False
         if holder is None or holder is WHOLE:
             return holder is WHOLE and not identical(node.before, encode(value, node.path, self._classes))
         now = holder.parts(value, self._classes)

@@ -22,8 +22,8 @@ from stepfork.core.model import Plain, Tagged
 class Node:
     """An object, its plain form, its place, and what it held: nodes by place, none for what has no parts.
 
-    `beyond` is what the object holds beyond its parts, `above` the node that holds it; `touched` says that
-    it, or what is in it, holds something else now.
+    `keys` and `held` are those of a plain dict or list, `beyond` what any object holds beyond its parts,
+    `above` is the node that holds it; `touched` says that it, or what is in it, holds something else now.
     """
 
     value: Any
@@ -33,6 +33,8 @@ class Node:
     holder: Holder | None = None
     parts: dict[Place, Node] = field(default_factory=dict)
     beyond: Any = None
+    keys: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
     touched: bool = False
 
     def name(self) -> str:

@@ -441,6 +441,55 @@ def test_a_deque_of_the_users_own_kind_is_refused(tools: Any, path: Path) -> Non
             tools.do(Own([1]), "v.append(2)")
 
 
+def test_beside_an_iterator_among_the_positional_arguments(make_module: Any, path: Path) -> None:
+    module = make_module(
+        """
+        def first(*args, **options):
+            args[1].append(next(args[0]))
+            options["found"].append(5)
+        def each(*args):
+            for item in args[0]:
+                args[1].append(item)
+                yield item
+        """
+    )
+
+    def agent() -> Any:
+        items, into, found, seen = iter([1, 2]), [], [], []  # type: ignore[var-annotated]
+        module.first(items, into, found=found)
+        return [list(items), into, found, list(module.each(iter([1, 2, 3]), seen)), seen]
+
+    plain = agent()
+    with stepfork.record(path, tools=[module.__name__]):
+        assert agent() == plain
+    with stepfork.replay(path):
+        assert agent() == plain
+
+
+def test_a_generator_with_a_large_argument_encodes_it_once(tools: Any, make_module: Any, path: Path) -> None:
+    """Counted in steps of the interpreter: what a step costs does not go with what the argument holds."""
+    module = make_module("def stream(rows, count):\n    for at in range(count):\n        yield at\n")
+
+    def steps(size: int) -> int:
+        made = 0
+
+        def count_it(*_: Any) -> None:
+            nonlocal made
+            made += 1
+
+        rows = [{"n": at, "tags": ["a"]} for at in range(size)]
+        sys.setprofile(count_it)
+        try:
+            with stepfork.record(path, tools=[module.__name__]):
+                list(module.stream(rows, 300))
+        finally:
+            sys.setprofile(None)
+        return made
+
+    steps(1)  # what is done once
+    assert steps(40) - steps(1) < 300 * 39 * 80  # each row is looked at, twice a step
+
+
 KINDS = ["list", "deque", "dict", "ordered", "State", "Model", "namespace", "tuple", "Point"]
 TREES = st.recursive(
     st.integers(0, 2),
