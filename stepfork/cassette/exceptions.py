@@ -9,10 +9,15 @@ proven, while recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import MemberDescriptorType
 from typing import Any, Final
 
+from stepfork.cassette.exception_kinds import (
+    bare_exception,
+    builtin_below,
+    kind_of,
+    members_of,
+    without_handles,
+)
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
@@ -23,8 +28,7 @@ from stepfork.core.model import Plain
 __all__ = ["class_name", "decode_exception", "encode_exception", "text_of"]
 
 _NOTES: Final = "__notes__"
-_NOT_KEPT: Final = frozenset({"obj"})
-"""What `AttributeError` holds for the interpreter's suggestions: the very object, whatever it is."""
+_AROUND: Final = ("attributes", "notes", "cause", "cause_left_out", "suppress_context")
 
 
 def encode_exception(
@@ -85,6 +89,8 @@ def _encode(error: BaseException, encoder: Encoder, path: str) -> dict[str, Plai
     name = encoder.name_of(error, path)
     with encoder.visit(error, path):
         try:
+            if kind_of(type(error)) is not None:
+                raise Unsupported(path, type_name(error), "(it does not come back equal)")
             form = _by_state(error, name, encoder, path)
         except Unsupported as problem:
             form = _by_constructor(error, name, encoder, path, problem)
@@ -95,10 +101,10 @@ def _encode(error: BaseException, encoder: Encoder, path: str) -> dict[str, Plai
 def _by_state(error: BaseException, name: str, encoder: Encoder, path: str) -> dict[str, Plain]:
     """What the builtin exception below is made of, and the attributes."""
     kind = type(error)
-    base = _builtin(kind)
+    base = builtin_below(kind)
     arguments = base.__reduce__(error)[1]
     try:
-        bare = _bare(kind, tuple(arguments))
+        bare = bare_exception(kind, tuple(arguments))
     except Exception as problem:
         raise Unsupported(path, type_name(error), f"({_first_line(problem)})") from None
     form: dict[str, Plain] = {
@@ -122,15 +128,16 @@ def _by_constructor(
     Raises:
         Unsupported: the problem that led here if this does not do either, with the line to add if it would.
     """
-    reduced = error.__reduce_ex__(4)
-    if not (isinstance(reduced, tuple) and len(reduced) > 1 and reduced[0] == _constructor(type(error))):
+    kind = kind_of(type(error))
+    reduced: Any = (type(error), kind.take(error)) if kind is not None else error.__reduce_ex__(4)
+    if not (isinstance(reduced, tuple) and len(reduced) > 1 and reduced[0] is type(error)):
         raise problem
     form: dict[str, Plain] = {"class": name}
     try:
         form["init"] = [encoder.encode(item, f"{path}.args[{at}]") for at, item in enumerate(reduced[1])]
     except Unsupported:
         raise problem from None
-    if not _is_pydantics(type(error)) and not encoder.classes.may_construct(type(error)):
+    if kind is None and not encoder.classes.may_construct(type(error)):
         problem.hint = f"if its constructor may run on replay, set allow_classes = [{name!r}]"
         raise problem
     attributes: dict[str, Plain] = {}
@@ -170,21 +177,27 @@ def _around(error: BaseException, encoder: Encoder, path: str) -> dict[str, Plai
         form["notes"] = list(notes)
     cause = error.__cause__
     if cause is not None:
-        form["cause"] = _encode(cause, encoder, f"{path}.__cause__")
-    if error.__suppress_context__ != (cause is not None):
+        try:
+            form["cause"] = _encode(cause, encoder, f"{path}.__cause__")
+        except Exception:  # it would cost the recording, and hardly any program looks at it
+            form["cause_left_out"] = f"{class_name(type(cause))}: {text_of(cause)}"
+    if error.__suppress_context__ != ("cause" in form):
         form["suppress_context"] = error.__suppress_context__
     return form
 
 
 def _arguments(error: BaseException) -> Any:
-    return error.__reduce__()[1] if _is_pydantics(type(error)) else error.args
+    kind = kind_of(type(error))
+    return error.args if kind is None else kind.take(error)
 
 
 def _attributes(error: BaseException) -> dict[str, Any]:
-    state = state_of(error)
+    state, kind = state_of(error), kind_of(type(error))
     if _notes(error):
         del state[_NOTES]
-    return state
+    if kind is not None:
+        return {name: item for name, item in state.items() if name not in kind.hides}
+    return without_handles(type(error), state)
 
 
 def _notes(error: BaseException) -> list[str]:
@@ -196,7 +209,7 @@ def _notes(error: BaseException) -> list[str]:
 def _fields_beyond(error: BaseException, bare: BaseException, encoder: Encoder, path: str) -> dict[str, Any]:
     """Fields of the builtin exception that its arguments do not give (``ImportError.name``)."""
     found: dict[str, Any] = {}
-    for member in _members(type(error)):
+    for member in members_of(type(error)):
         name = member.__name__
         old, new = member.__get__(error), member.__get__(bare)
         place = f"{path}.{name}"
@@ -211,7 +224,7 @@ def _same(
     again: BaseException, error: BaseException, encoder: Encoder, path: str, *, loosely: bool = False
 ) -> bool:
     """Whether an exception came back; `loosely` takes attributes that cannot be written for equal by type."""
-    if type(again) is not type(error) or str(again) != str(error):
+    if type(again) is not type(error) or _said(again) != _said(error):
         return False
     old, new = ({"args": _arguments(one), **_attributes(one)} for one in (error, again))
     if old.keys() != new.keys():
@@ -228,13 +241,21 @@ def _same(
     return True
 
 
+def _said(error: BaseException) -> str:
+    """The text of an exception, or what it raises instead."""
+    try:
+        return str(error)
+    except Exception as problem:
+        return f"raises {type_name(problem)}"
+
+
 # -- and back ---------------------------------------------------------------------------------------
 
 
 def _decode(form: Any, decoder: Decoder) -> BaseException:
     by_constructor = isinstance(form, dict) and "init" in form
     given = "init" if by_constructor else "args"
-    fields = parts(form, ("class", given), ("attributes", "notes", "cause", "suppress_context"))
+    fields = parts(form, ("class", given), _AROUND)
     arguments = decoder.items(fields[given])
     attributes = decoder.fields(fields.get("attributes", {}))
     cause = _decode(fields["cause"], decoder) if "cause" in fields else None
@@ -242,14 +263,15 @@ def _decode(form: Any, decoder: Decoder) -> BaseException:
     kind: Any = decoder.find(fields["class"], _is_exception, "exception class")
     try:
         if by_constructor:
-            if not _is_pydantics(kind):
+            special = kind_of(kind)
+            if special is None:
                 decoder.constructs(kind)
-            error: BaseException = _constructor(kind)(*arguments)
+            error: BaseException = kind(*arguments) if special is None else special.make(kind, arguments)
         else:
-            error = _bare(kind, tuple(arguments))
+            error = bare_exception(kind, tuple(arguments))
         if type(error) is not kind:
             raise BadValue(f"exception class {fields['class']!r} gives another class")
-        members = {member.__name__: member for member in _members(kind)}
+        members = {member.__name__: member for member in members_of(kind)}
         for name in members.keys() & attributes.keys():
             members[name].__set__(error, attributes.pop(name))
         put_state(error, attributes)
@@ -266,37 +288,6 @@ def _decode(form: Any, decoder: Decoder) -> BaseException:
     if "suppress_context" in fields:
         error.__suppress_context__ = fields["suppress_context"] is True
     return error
-
-
-def _bare(kind: type, arguments: tuple[Any, ...]) -> BaseException:
-    """An exception of that class, by the constructor of the builtin one it derives from."""
-    base = _builtin(kind)
-    error: BaseException = base.__new__(kind, *arguments)
-    base.__init__(error, *arguments)
-    return error
-
-
-def _is_pydantics(kind: type) -> bool:
-    return class_name(kind) == "pydantic_core._pydantic_core:ValidationError"
-
-
-def _constructor(kind: Any) -> Any:
-    """The class; of pydantic's ValidationError, which is written in C, what it has in its place."""
-    return kind.from_exception_data if _is_pydantics(kind) else kind
-
-
-def _builtin(kind: type) -> Any:
-    return next(base for base in kind.__mro__ if base.__module__ == "builtins")
-
-
-def _members(kind: type) -> Iterator[MemberDescriptorType]:
-    """The fields that builtin exceptions have in C."""
-    if issubclass(kind, BaseExceptionGroup):
-        return  # its arguments say all of it
-    for base in kind.__mro__:
-        for name, member in vars(base).items() if base.__module__ == "builtins" else ():
-            if type(member) is MemberDescriptorType and name not in _NOT_KEPT and name[:2] != "__":
-                yield member
 
 
 def _is_exception(kind: type) -> bool:

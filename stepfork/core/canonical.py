@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 from stepfork.core.model import Plain, Tagged
 
@@ -20,6 +20,8 @@ def _tagged(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
 
+_LONGEST: Final = 2_000
+"""Bits of a number that Python spells out under any setting of its limit."""
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_tagged, check_circular=False
 )
@@ -31,7 +33,20 @@ def canonical_text(value: Plain) -> str:
     >>> canonical_text({"b": 1, "a": [True, 1.0]})
     '{"a":[true,1.0],"b":1}'
     """
-    return _ENCODER.encode(value)
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:  # a number of so many digits that Python refuses to spell it out
+        return _ENCODER.encode(_in_hex(value))
+
+
+def _in_hex(value: Any) -> Any:
+    if isinstance(value, Tagged):
+        return Tagged(value.tag, _in_hex(value.value))
+    if isinstance(value, dict):
+        return {key: _in_hex(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_hex(item) for item in value]
+    return Tagged("int", hex(value)) if type(value) is int and value.bit_length() > _LONGEST else value
 
 
 def digest(value: Plain) -> str:

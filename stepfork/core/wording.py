@@ -36,7 +36,10 @@ def spell(value: Any) -> str:
     if isinstance(value, str):
         # a lone surrogate cannot be printed: escaped, as JSON would
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
-    return json.dumps(value)
+    try:
+        return json.dumps(value)
+    except ValueError:  # a number of so many digits that Python refuses to spell it out
+        return hex(value)
 
 
 def spell_pair(expected: Any, actual: Any, limit: int) -> tuple[str, str]:

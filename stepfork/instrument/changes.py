@@ -1,42 +1,39 @@
 """What a call did to its arguments: seen while it is recorded, done again on replay. Knows values, no call.
 
 A change is kept as the value that the argument has afterwards. On replay it is made in place: whatever is
-equal afterwards stays the caller's own object, a list, dict, set or bytearray that differs is filled anew.
-Where that would not be what the body did, ``kept`` and ``replaced`` name the places.
+equal afterwards stays the caller's own object, one that differs is filled anew. Where that would not be what
+the body did, ``kept`` and ``replaced`` name the places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from operator import is_
 from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy, Unsupported, encode, type_name
+from stepfork.cassette.values.holders import WHOLE, Holder, holder_of
+from stepfork.cassette.values.plain_parts import Place, step
+from stepfork.cassette.values.state import state_of
+from stepfork.cassette.values.wholes import inner_of
 from stepfork.core.model import Plain
-from stepfork.instrument.remake import (
-    Filled,
-    Node,
-    Plan,
-    below,
-    identical,
-    items_of,
-    made,
-    pairs_of,
-    plan,
-    step,
-    within,
-)
+from stepfork.instrument.remake import Filled, Node, Plan, identical, made, plan
 
-_FILLABLE: Final = (list, dict, set, bytearray)
 _HINT: Final = "let the tool return what it changes, or leave it out with 'exclude'"
+_WHY: Final = "that the tool changed in a way that cannot be done again in place"
+_LEAVES: Final = (str, int, float, bytes)
+_STANDARD: Final = ("builtins", "collections")
+_STEP: Final = re.compile(r"[.\[]")
 
 
-def can_change(value: Any) -> bool:
-    """Whether a value holds others, or can hold others.
+def can_change(form: Plain) -> bool:
+    """Whether the value with this plain form holds others, or can hold others.
 
     >>> can_change([]), can_change("text")
     (True, False)
     """
-    return isinstance(value, (*_FILLABLE, tuple))
+    return holder_of(form) is not None
 
 
 class Watched:
@@ -50,37 +47,115 @@ class Watched:
         self._classes = classes
         self._roots: dict[str, Node] = {}
         self._nodes: list[Node] = []  # those that hold something
+        self._inner: list[Node] = []  # those in sets and keys, which have no place
+        self._beside: list[
+            tuple[Node, Plain]
+        ] = []  # the attributes of lists and dicts of the user's own kinds
         for name, plain in before.items():
-            if can_change(arguments.get(name)):
-                self._roots[name] = _taken_down(arguments[name], plain, name, self._nodes)
+            if can_change(plain):
+                self._roots[name] = self._taken_down(arguments[name], plain, name, None)
+
+    def _taken_down(self, value: Any, before: Plain, path: str, above: Node | None) -> Node:
+        """The node of a value; those that hold something go into `_nodes`."""
+        holder = holder_of(before)
+        node = Node(value, before, path, above)
+        if holder is None or not holder.suits(value):
+            return node
+        node.holder = holder
+        node.beyond = holder.beyond(value)
+        self._nodes.append(node)
+        if type(value) is list:
+            node.held = list(value)
+        elif type(value) is dict:
+            node.keys, node.held = list(value), list(value.values())
+        forms = holder.plain_parts(before)
+        for place, part in holder.parts(value, self._classes).items():
+            node.parts[place] = self._taken_down(part, forms.get(place), path + step(place), node)
+        return node
+
+    def see(self) -> None:
+        """Takes down also what only a recording needs: what has no place in the plain form."""
+        for node in self._nodes:
+            for item in inner_of(node.value):
+                form = encode(item, node.path, self._classes)
+                if can_change(form):
+                    self._inner.append(Node(item, form, node.path, node))
+            if not isinstance(node.value, list | dict) or type(node.value).__module__ in _STANDARD:
+                continue
+            self._beside.append((node, self._attributes(node)))
+
+    def _attributes(self, node: Node) -> dict[str, Plain]:
+        """The attributes of a list or a dict of the user's own kind."""
+        found: dict[str, Plain] = {}
+        for name, item in state_of(node.value).items():
+            try:
+                found[name] = encode(item, name, self._classes)
+            except Unsupported:
+                found[name] = id(item)
+        return found
+
+    def is_stale(self) -> bool:
+        """Whether something holds something else now."""
+        return any(map(self._is_altered, self._nodes)) or self._altered_inside() is not None
+
+    def _altered_inside(self) -> Node | None:
+        """Of what has no place, the first that holds something else now."""
+        for node in self._inner:
+            if not identical(node.before, encode(node.value, node.path, self._classes)):
+                return node
+        return next(
+            (node for node, held in self._beside if not identical(held, self._attributes(node))), None
+        )
 
     def changes(self) -> dict[str, Plain]:
-        """What the body changed since: ``changed``, ``kept``, ``replaced``, each if it says something.
+        """What the body did since: ``changed``, ``kept``, ``replaced``, each if it says something.
 
         Raises:
             Unsupported: for a change that cannot be made again in place.
         """
-        altered = [node for node in self._nodes if node.is_altered()]
+        altered = [node for node in self._nodes if self._is_altered(node)]
+        if (inside := self._altered_inside()) is not None:
+            raise _refused(inside)
         if not altered:
             return {}
+        for node in altered:
+            _touch(node)
         changed: dict[str, Plain] = {}
-        seen = _Seen(self._nodes, altered)
+        seen = _Seen(self._nodes, self._classes)
         filled: set[int] = set()
         for name, root in self._roots.items():
-            after = encode(self._arguments[name], f"argument {name!r}", self._classes)
-            if not (identical(root.before, after) and seen.untouched(root, name)):
-                changed[name] = after
-                seen.fill(plan(seen, root, after, name, root.value), filled)
+            if root.touched:
+                after, said = encode(root.value, f"argument {name!r}", self._classes), seen.said()
+                _fill(plan(seen, root, after, name, root.value), filled)
+                if seen.said() > said or not identical(root.before, after):
+                    changed[name] = after
         for node in altered:
-            if id(node.value) in filled:
-                continue
-            if not identical(node.before, encode(node.value, node.path, self._classes)):
-                why = "that the tool changed in a way that cannot be done again in place"
-                raise Unsupported(f"argument {node.name()!r}", type_name(node.value), why, _HINT)
+            if id(node.value) not in filled and not identical(
+                node.before, encode(node.value, node.path, self._classes)
+            ):
+                raise _refused(node)
+        for node in self._inner:  # a set keeps what is in it, nothing else that is filled as a whole does
+            if node.above is not None and node.above.touched and not isinstance(node.above.value, set | dict):
+                raise _refused(node.above)
         found: dict[str, Plain] = {"changed": changed} if changed else {}
         if seen.kept:
             found["kept"] = dict(seen.kept)
         return {**found, "replaced": list(seen.replaced)} if seen.replaced else found
+
+    def _is_altered(self, node: Node) -> bool:
+        """Whether the object itself holds something else now."""
+        holder, value = node.holder, node.value
+        kind = type(value)
+        if (kind is list or kind is dict) and len(value) == len(node.held):  # nearly always
+            items = value if kind is list else value.values()
+            if all(map(is_, items, node.held)) and (kind is list or all(map(is_, value, node.keys))):
+                return False
+        if holder is None or holder is WHOLE:
+            return holder is WHOLE and not identical(node.before, encode(value, node.path, self._classes))
+        now = holder.parts(value, self._classes)
+        if list(now) != list(node.parts) or holder.beyond(value) != node.beyond:
+            return True
+        return any(map(_differs, node.parts.values(), now.values()))
 
     def change(self, recorded: dict[str, Plain]) -> None:
         """Makes the recorded changes to the caller's own objects."""
@@ -94,28 +169,32 @@ class Watched:
             fill()
 
 
-# -- the caller's objects ---------------------------------------------------------------------------
+def _differs(node: Node, new: Any) -> bool:
+    old = node.value
+    if old is new:
+        return False
+    leaf = type(old) is type(new) and type(old) in _LEAVES
+    return not leaf or bool(old != new) or repr(old) != repr(new)
 
 
-def _taken_down(value: Any, before: Plain, path: str, found: list[Node]) -> Node:
-    """The node of a value; those that hold something go into `found`."""
-    node = Node(value, before, path)
-    if isinstance(value, dict):
-        pairs = pairs_of(before) or {}
-        node.items = {
-            key: _taken_down(item, pairs.get(key), path + step(key), found) for key, item in value.items()
-        }
-    elif isinstance(value, list | tuple):
-        old = items_of(before) or []
-        node.items = [
-            _taken_down(item, old[at] if at < len(old) else None, f"{path}[{at}]", found)
-            for at, item in enumerate(value)
-        ]
-    elif isinstance(value, set | bytearray):
-        node.items = frozenset(value) if isinstance(value, set) else bytes(value)
-    if node.items is not None:
-        found.append(node)
-    return node
+def _touch(node: Node) -> None:
+    here: Node | None = node
+    while here is not None and not here.touched:
+        here.touched = True
+        here = here.above
+
+
+def _refused(node: Node) -> Unsupported:
+    return Unsupported(f"argument {node.name()!r}", type_name(node.value), _WHY, _HINT)
+
+
+def _fill(way: Plan, filled: set[int]) -> None:
+    """Adds the ids of the caller's objects that a plan fills."""
+    if isinstance(way, Filled):
+        if way.node is not None and not way.new:
+            filled.add(id(way.node.value))
+        for part in way.parts.values():
+            _fill(part, filled)
 
 
 # -- which of them stands where ---------------------------------------------------------------------
@@ -124,34 +203,34 @@ def _taken_down(value: Any, before: Plain, path: str, found: list[Node]) -> Node
 class _Seen:
     """While recording, the objects themselves say it; where it goes another way, that is taken down."""
 
-    def __init__(self, nodes: list[Node], altered: list[Node]) -> None:
-        self._known = {id(node.value): node for node in nodes if isinstance(node.value, _FILLABLE)}
-        self._altered = tuple(node.path for node in altered)
+    def __init__(self, nodes: list[Node], classes: ClassPolicy) -> None:
+        self._known = {id(node.value): node for node in nodes if node.holder and node.holder.filled}
+        self._classes = classes
         self.kept: dict[str, str] = {}
         self.replaced: list[str] = []
 
-    def origin(self, path: str, node: Node | None, actual: Any) -> tuple[Node | None, bool]:
-        if not isinstance(actual, _FILLABLE) or (node is not None and actual is node.value):
+    def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
+        holder = holder_of(after)
+        if holder is None or not holder.filled or (node is not None and actual is node.value):
             return node, False
         known = self._known.get(id(actual))
         if known is not None:
             self.kept[path] = known.path
             return known, False
-        new = node is not None and isinstance(node.value, _FILLABLE)
+        new = node is not None and node.holder is not None and node.holder.filled
         if new:
             self.replaced.append(path)
         return node, new
 
     def untouched(self, node: Node, path: str) -> bool:
-        return not any(within(altered, node.path) for altered in self._altered)
+        return not node.touched
 
-    def fill(self, made: Plan, filled: set[int]) -> None:
-        """Adds the ids of the caller's objects that a plan fills."""
-        if isinstance(made, Filled):
-            if made.node is not None and not made.new:
-                filled.add(id(made.node.value))
-            for item in below(made.content):
-                self.fill(item, filled)
+    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
+        return holder.parts(actual, self._classes)
+
+    def said(self) -> int:
+        """How much was taken down."""
+        return len(self.kept) + len(self.replaced)
 
 
 class _Told:
@@ -161,11 +240,23 @@ class _Told:
         self._known = {node.path: node for node in nodes}
         self._kept: dict[str, str] = kept
         self._replaced = frozenset(replaced)
+        self._named = frozenset(_above((*kept, *replaced)))
 
-    def origin(self, path: str, node: Node | None, actual: Any) -> tuple[Node | None, bool]:
+    def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
         if path in self._kept:
             return self._known.get(self._kept[path]), False
         return node, path in self._replaced
 
     def untouched(self, node: Node, path: str) -> bool:
-        return not any(within(place, path) for place in (*self._kept, *self._replaced))
+        return path not in self._named
+
+    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
+        return {}
+
+
+def _above(places: Iterable[str]) -> Iterable[str]:
+    """Some places, and all that they are inside of."""
+    for place in places:
+        yield place
+        for found in _STEP.finditer(place):
+            yield place[: found.start()]

@@ -13,6 +13,7 @@ import io
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
+from operator import length_hint
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Final, Protocol
 
@@ -80,10 +81,10 @@ class _Copied(_View):
         self.given = value
 
     def left(self) -> Plain:
-        return len(list(copy.copy(self.given)))
+        return length_hint(self.given)  # which all of them know
 
     def go_on(self, left: Plain, written: Any) -> None:
-        read = len(list(copy.copy(self.given))) - int(left)  # type: ignore[arg-type]
+        read = length_hint(self.given) - int(left)  # type: ignore[arg-type]
         deque(islice(self.given, max(0, read) if left else None), maxlen=0)
 
 

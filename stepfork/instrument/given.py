@@ -94,15 +94,41 @@ class Given:
 
     def watch(self, *, again: bool = False) -> None:
         """The body runs now, or goes on `again`: what changes from here on is its doing."""
-        if again:
-            for name in self._plain:
-                if name not in self._sources and can_change(self._arguments[name]):
-                    self._plain[name] = encode(self._arguments[name], f"argument {name!r}", self._classes)
-        self._watched = Watched(self._arguments, self._plain, self._classes)
+        if not again or self._watched is None or self._is_stale():
+            self._look(again)
+            assert self._watched is not None
+            self._watched.see()
         self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
 
+    def _is_stale(self) -> bool:
+        """Whether the arguments are not what they were when the body began or went on the last time."""
+        assert self._watched is not None
+        try:
+            return self._watched.is_stale()
+        except Unsupported:
+            return True
+
+    def _look(self, again: bool) -> None:
+        if again:
+            for name in self._plain:
+                if name not in self._sources and can_change(self._plain[name]):
+                    self._plain[name] = encode(self._current(name), f"argument {name!r}", self._classes)
+        self._watched = Watched(
+            {name: self._current(name) for name in self._plain}, self._plain, self._classes
+        )
+
+    def _current(self, name: str) -> Any:
+        """An argument; in a tuple of them (``*args``) iterators and streams by their content."""
+        value = self._arguments[name]
+        if type(value) is not tuple or not self._sources:
+            return value
+        sources = (self._sources.get(f"{name}[{at}]") for at in range(len(value)))
+        return tuple(
+            item if source is None else source.content for item, source in zip(value, sources, strict=True)
+        )
+
     def changes(self) -> dict[str, Plain]:
-        """What the body did to lists, dicts, sets and bytearrays since then: ``changed``, ``replaced``.
+        """What the body did to them since then: ``changed``, ``kept``, ``replaced``.
 
         Raises:
             Unsupported: for what cannot be done again in place.
@@ -149,7 +175,7 @@ class Given:
         if "changed" in recorded:
             if isinstance(before, dict):  # a secret that it does not show stays the caller's own
                 self._plain = before
-            self.watch(again=before is None)
+            self._look(again=before is None)
             assert self._watched is not None
             self._watched.change(recorded)
         left, written = recorded.get("left", {}), recorded.get("written", {})

@@ -8,46 +8,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from stepfork.cassette.values import ClassPolicy, decode
+from stepfork.cassette.values.holders import Holder, holder_of, likeness
+from stepfork.cassette.values.plain_parts import Place, step
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
 
 @dataclass(slots=True)
 class Node:
-    """An object, its plain value, its place, and what it held: nodes by index or key, or its content."""
+    """An object, its plain form, its place, and what it held: nodes by place, none for what has no parts.
+
+    `keys` and `held` are those of a plain dict or list, `beyond` what any object holds beyond its parts,
+    `above` is the node that holds it; `touched` says that it, or what is in it, holds something else now.
+    """
 
     value: Any
     before: Plain
     path: str
-    items: Any = None
+    above: Node | None = None
+    holder: Holder | None = None
+    parts: dict[Place, Node] = field(default_factory=dict)
+    beyond: Any = None
+    keys: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
+    touched: bool = False
 
     def name(self) -> str:
         """The argument it stands in."""
         return self.path.partition(".")[0].partition("[")[0]
-
-    def is_altered(self) -> bool:
-        """Whether the object itself holds something else now."""
-        value, items = self.value, self.items
-        if isinstance(value, dict):
-            if len(value) != len(items):
-                return True
-            pairs = zip(items.items(), value.items(), strict=True)
-            return any(key != new or _differs(node, item) for (key, node), (new, item) in pairs)
-        if isinstance(value, list):
-            return len(value) != len(items) or any(map(_differs, items, value))
-        return bool(value != items) if isinstance(value, set | bytearray) else False
-
-
-def _differs(node: Node, new: Any) -> bool:
-    old = node.value
-    if old is new:
-        return False
-    leaf = type(old) is type(new) and isinstance(old, str | int | float | bytes)
-    return not leaf or bool(old != new) or repr(old) != repr(new)
 
 
 # -- what becomes of them ---------------------------------------------------------------------------
@@ -69,15 +61,13 @@ class Fresh:
 
 @dataclass(slots=True)
 class Filled:
-    """A container gets this content: the caller's own, or a new one if `node` is None or `new`.
-
-    `content` has plans by index or key, or is a plain value.
-    """
+    """An object gets these parts: the caller's own, or a new one if `node` is None or `new`."""
 
     node: Node | None
-    content: Any  # list[Plan] | dict[Any, Plan] | Tagged
+    after: Plain
+    holder: Holder
+    parts: dict[Place, Plan]
     new: bool = False
-    is_tuple: bool = False
 
 
 Plan: TypeAlias = Kept | Fresh | Filled
@@ -86,54 +76,45 @@ Plan: TypeAlias = Kept | Fresh | Filled
 class Guide(Protocol):
     """Says whether it goes as one would think."""
 
-    def origin(self, path: str, node: Node | None, actual: Any) -> tuple[Node | None, bool]:
+    def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
         """Which of the caller's objects stands at a place afterwards, `node` or another; True: a new one that
         is made of it."""
 
     def untouched(self, node: Node, path: str) -> bool:
         """Whether nothing is said of the places inside of one."""
 
+    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
+        """What the object at that place holds now, where that is known."""
+
 
 def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any = None) -> Plan:
     """How what stands at a place comes to be what it is afterwards."""
-    node, new = guide.origin(path, node, actual)
+    node, new = guide.origin(path, node, after, actual)
     if node is not None and not new and identical(node.before, after) and guide.untouched(node, path):
         return Kept(node)
-    items, pairs = items_of(after), pairs_of(after)
-    if items is not None:
-        is_tuple = isinstance(after, Tagged)
-        if node is not None and not isinstance(node.value, tuple if is_tuple else list):
-            node, new = None, False
-        sources = {} if node is None else _sources(items_of(node.before) or [], items)
-        planned = [
-            plan(
-                guide,
-                node.items[sources[at]] if node is not None and at in sources else None,
-                item,
-                f"{path}[{at}]",
-                None if actual is None else actual[at],
-            )
-            for at, item in enumerate(items)
-        ]
-        fits = node is not None and (not is_tuple or len(node.items) == len(items))
-        return Filled(node if fits else None, planned, new, is_tuple)
-    if pairs is not None:
-        if node is not None and not isinstance(node.value, dict):
-            node, new = None, False
-        by_key = {
-            key: plan(
-                guide,
-                None if node is None else node.items.get(key),
-                item,
-                path + step(key),
-                None if actual is None else actual[key],
-            )
-            for key, item in pairs.items()
-        }
-        return Filled(node, by_key, new)
-    if node is not None and isinstance(node.value, set | bytearray) and isinstance(after, Tagged):
-        return Filled(node, after, new)
-    return Fresh(after)
+    holder = holder_of(after)
+    if holder is None:
+        return Fresh(after)
+    if node is not None and (node.holder is None or likeness(node.before) != likeness(after)):
+        node, new = None, False
+    fits = node is not None and (new or holder.fits(node.value, node.before, after))
+    parts, now = holder.plain_parts(after), guide.parts(holder, actual)
+    if not fits and not parts:
+        return Fresh(after)
+    origins = {} if node is None else _origins(holder, node, parts)
+    planned = {
+        place: plan(guide, origins.get(place), part, path + step(place), now.get(place))
+        for place, part in parts.items()
+    }
+    return Filled(node if fits else None, after, holder, planned, new)
+
+
+def _origins(holder: Holder, node: Node, parts: dict[Place, Plain]) -> dict[Place, Node]:
+    """The nodes of which the parts may be made."""
+    if not holder.by_order:
+        return node.parts
+    sources = _sources(list(holder.plain_parts(node.before).values()), list(parts.values()))
+    return {at: node.parts[old] for at, old in sources.items() if old in node.parts}
 
 
 def _sources(before: list[Plain], after: list[Plain]) -> dict[int, int]:
@@ -144,24 +125,28 @@ def _sources(before: list[Plain], after: list[Plain]) -> dict[int, int]:
     sources = {
         at: at for at, (old, new) in enumerate(zip(before, after, strict=False)) if identical(old, new)
     }
-    for alike in (canonical_text, _shape, type):
+    for alike in (canonical_text, _shape, likeness):
         taken = set(sources.values())
-        places: defaultdict[Any, dict[int, None]] = defaultdict(dict)
-        for at, old in enumerate(before):
+        places: defaultdict[Any, list[int]] = defaultdict(list)
+        for at in range(len(before) - 1, -1, -1):
             if at not in taken:
-                places[alike(old)][at] = None
-        rest = [at for at in range(len(after)) if at not in sources]
-        rest.sort(key=lambda at: at >= len(before) or at in taken)  # first those whose own place is free
-        for at in rest:
-            found = places[alike(after[at])]
-            if found:
-                sources[at] = at if at in found else next(iter(found))
-                del found[sources[at]]
+                places[alike(before[at])].append(at)
+        found = {at: places[alike(after[at])] for at in range(len(after)) if at not in sources}
+        for own in (True, False):  # first those whose own place is free
+            for at, old in found.items():
+                if own and at < len(before) and at not in taken and alike(before[at]) == alike(after[at]):
+                    sources[at] = at
+                    taken.add(at)
+                while not own and at not in sources and old:
+                    first = old.pop()
+                    if first not in taken:
+                        sources[at] = first
+                        taken.add(first)
     return sources
 
 
 def _shape(value: Plain) -> Any:
-    return frozenset(value) if isinstance(value, dict) else type(value)
+    return frozenset(value) if isinstance(value, dict) else likeness(value)
 
 
 def made(way: Plan, fills: list[Callable[[], None]], classes: ClassPolicy) -> Any:
@@ -170,75 +155,28 @@ def made(way: Plan, fills: list[Callable[[], None]], classes: ClassPolicy) -> An
         return way.node.value
     if isinstance(way, Fresh):
         return decode(way.plain, classes)
-    node, content = way.node, way.content
-    if isinstance(content, dict):
-        content = {key: made(item, fills, classes) for key, item in content.items()}
-    elif isinstance(content, list):
-        content = [made(item, fills, classes) for item in content]
-    else:
-        content = decode(content, classes)
-    if way.is_tuple:
-        same = node is not None and all(map(lambda new, old: new is old.value, content, node.items))
-        return node.value if node is not None and same else tuple(content)
-    if node is None or way.new:
-        return content
+    if not _holds_known(way):
+        return decode(way.after, classes)
+    node, holder = way.node, way.holder
+    parts = {place: made(part, fills, classes) for place, part in way.parts.items()}
+    if not holder.filled:
+        same = node is not None and list(parts) == list(node.parts)
+        if node is not None and same and all(part is node.parts[at].value for at, part in parts.items()):
+            return node.value
+    if node is None or way.new or not holder.filled:
+        return holder.new(way.after, parts, classes)
     held = node.value
-    fills.append(lambda: _fill(held, content))
+    fills.append(lambda: holder.fill(held, way.after, parts, classes))
     return held
 
 
-def _fill(held: Any, content: Any) -> None:
-    if isinstance(held, list | bytearray):
-        held[:] = content
-        return
-    held.clear()
-    if isinstance(held, set):
-        held.update(content)
-    else:
-        for key, item in content.items():  # one by one: `update` of a subclass may mean something else
-            held[key] = item
-
-
-def step(key: Any) -> str:
-    """What a key adds to a path."""
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
-
-
-def within(path: str, above: str) -> bool:
-    """Whether a place is another or inside of it.
-
-    >>> within("items[1]", "items"), within("items", "item")
-    (True, False)
-    """
-    return path == above or path.startswith((f"{above}.", f"{above}["))
-
-
-# -- plain values -----------------------------------------------------------------------------------
-
-
-def below(content: Any) -> list[Plan]:
-    """The plans inside of one."""
-    if isinstance(content, dict):
-        return list(content.values())
-    return content if isinstance(content, list) else []
-
-
-def items_of(value: Plain) -> list[Plain] | None:
-    """The items of a list or tuple; None for anything else."""
-    if isinstance(value, Tagged) and value.tag == "tuple":
-        value = value.value
-    return value if isinstance(value, list) else None
-
-
-def pairs_of(value: Plain) -> dict[Any, Plain] | None:
-    """The content of a dict by its real keys; None for anything else."""
-    if isinstance(value, Tagged) and value.tag == "counter":
-        value = value.value
-    elif isinstance(value, Tagged) and value.tag == "defaultdict" and isinstance(value.value, dict):
-        value = value.value["items"]
-    if isinstance(value, Tagged) and value.tag == "map" and isinstance(value.value, list):
-        return {decode(pair[0]): pair[1] for pair in value.value if isinstance(pair, list)}
-    return value if isinstance(value, dict) else None
+def _holds_known(way: Plan) -> bool:
+    """Whether something of the caller's is in it."""
+    if isinstance(way, Fresh):
+        return False
+    if isinstance(way, Filled) and (way.node is None or way.new):
+        return any(map(_holds_known, way.parts.values()))
+    return True
 
 
 def identical(old: Any, new: Any) -> bool:

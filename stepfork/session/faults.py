@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stepfork.cassette.frame import Header
-from stepfork.cassette.values import decode
+from stepfork.cassette.values import BadValue, look
 from stepfork.core import wording
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
@@ -273,4 +273,7 @@ def _public(leaf: Any) -> Any:
     if leaf is ABSENT:
         return None
     value: Plain = leaf
-    return decode(value)
+    try:
+        return look(value)
+    except BadValue:
+        return value

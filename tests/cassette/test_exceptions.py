@@ -188,14 +188,21 @@ def test_a_constructor_runs_where_it_is_needed_and_allowed() -> None:
         decode_exception(encode_exception(error, classes=ROOT))
 
 
+def test_a_cause_that_cannot_be_written_is_named_only() -> None:
+    error = ValueError("x")
+    for cause in (TypeError(object()), error):
+        error.__cause__ = cause
+        form = encode_exception(error)
+        assert form["cause_left_out"] == f"builtins:{type(cause).__name__}: {cause}"
+        again = decode_exception(form)
+        assert (again.__cause__, again.__suppress_context__) == (None, True)
+
+
 def test_what_would_change_is_refused() -> None:
     with pytest.raises(Unsupported, match=r"error\.args\[0\]: object"):
         encode_exception(ValueError(object()))
     error = ValueError("x")
-    error.__cause__ = TypeError(object())
-    with pytest.raises(Unsupported, match=r"error\.__cause__\.args\[0\]: object"):
-        encode_exception(error)
-    error.__cause__ = error
+    error.inner = error  # type: ignore[attr-defined]
     with pytest.raises(Unsupported, match="contains itself"):
         encode_exception(error)
     Local = type("Local", (Exception,), {})

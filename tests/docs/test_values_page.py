@@ -23,6 +23,7 @@ KIN = {
     "windows-path",
     "namespace",
     "series",
+    "ip-interface",
 }
 """Tags that are spelled like the one the page shows for their row."""
 INNER = {"multipart"}

@@ -2,7 +2,7 @@
 
 Only what comes back as itself is taken; anything else is refused (`Unsupported`). Subclasses of str, int,
 float, list and dict that have no tag of their own come back as the plain type. `walk` is the way through a
-value; `standard`, `containers`, `classes`, `models`, `arrays`, `http_messages`, `registered`
+value; `standard`, `containers`, `classes`, `models`, `arrays`, `frames`, `http_messages`, `registered`
 and `stepfork.cassette.exceptions` hold the rows; `policy` says what may be done
 with a class that a file names.
 """
@@ -16,6 +16,7 @@ from stepfork.cassette.values.arrays import ARRAYS
 from stepfork.cassette.values.classes import CLASSES
 from stepfork.cassette.values.containers import CONTAINERS
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
+from stepfork.cassette.values.frames import FRAMES
 from stepfork.cassette.values.http_messages import HTTP_MESSAGES
 from stepfork.cassette.values.models import MODELS
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy
@@ -38,7 +39,7 @@ __all__ = [
     "type_name",
 ]
 
-ROWS.add((*STANDARD, *CONTAINERS, REGISTERED, EXCEPTION, *ARRAYS, *HTTP_MESSAGES, *MODELS, *CLASSES))
+ROWS.add((*STANDARD, *CONTAINERS, REGISTERED, EXCEPTION, *ARRAYS, *FRAMES, *HTTP_MESSAGES, *MODELS, *CLASSES))
 
 TAGS: Final = frozenset(ROWS.by_tag)
 """The tags a cassette may hold."""

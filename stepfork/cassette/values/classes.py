@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.models import is_model
+from stepfork.cassette.values.policy import class_name
 from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
 from stepfork.cassette.values.state import state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
@@ -89,30 +92,86 @@ def _is_dataclass(kind: type) -> bool:
 
 
 def _encode_dataclass(value: Any, encoder: Encoder, path: str) -> Plain:
+    fields = {field.name: field.name if field.init else "" for field in dataclasses.fields(value)}
+    return _encode_fields(value, fields, encoder, path, _decode_dataclass)
+
+
+def _encode_fields(
+    value: Any, fields: dict[str, str], encoder: Encoder, path: str, decode: Callable[[Any, Decoder], Any]
+) -> Plain:
+    """`fields` has what the class declares, each with the name that the constructor takes it by."""
     name = encoder.name_of(value, path)
     state = state_of(value)
-    declared = [field.name for field in dataclasses.fields(value) if field.name in state]
+    declared = [field for field in fields if field in state]
     with encoder.visit(value, path):
         try:
             check_bare(value, path)
             ordered = {key: state[key] for key in (*declared, *(key for key in state if key not in declared))}
             return {"class": name, "fields": encoder.fields(ordered, path)}
         except Unsupported as problem:
-            given = {
-                field.name: state[field.name]
-                for field in dataclasses.fields(value)
-                if field.init and field.name in state
-            }
-            return constructed(value, given, encoder, path, problem, _decode_dataclass)
+            given = {fields[field]: state[field] for field in declared if fields[field]}
+            return constructed(value, given, encoder, path, problem, decode)
 
 
 def _decode_dataclass(content: Any, decoder: Decoder) -> Any:
     return rebuilt(content, decoder, _is_dataclass, "dataclass", lambda kind, given: kind(**given))
 
 
+# -- attrs ------------------------------------------------------------------------------------------
+
+
+_HASH: Final = "_attrs_cached_hash"
+
+
+def is_attrs(kind: type) -> bool:
+    """Whether a class is one of attrs'."""
+    return any("__attrs_attrs__" in vars(base) for base in kind.__mro__)
+
+
+def _encode_attrs(value: Any, encoder: Encoder, path: str) -> Plain:
+    declared: Any = type(value).__attrs_attrs__
+    fields = {field.name: (field.alias or field.name) if field.init else "" for field in declared}
+    return _encode_fields(value, fields, encoder, path, _decode_attrs)
+
+
+def _decode_attrs(content: Any, decoder: Decoder) -> Any:
+    made = rebuilt(content, decoder, is_attrs, "class of attrs'", lambda kind, given: kind(**given))
+    code = getattr(type(made).__hash__, "__code__", None)
+    if code is not None and _HASH in code.co_names:
+        object.__setattr__(made, _HASH, None)  # it is worked out when it is asked for
+    return made
+
+
+# -- classes themselves -----------------------------------------------------------------------------
+
+_PLAIN: Final = frozenset(
+    {str, int, float, bool, bytes, list, dict, tuple, set, frozenset, complex, bytearray, type(None), object}
+)
+
+
+def _is_data(kind: type) -> bool:
+    """Whether a class only says of what shape data are: no harm is done where a program calls it."""
+    kinds = (_is_enum, _is_named_tuple, _is_dataclass, is_attrs, is_model)
+    typed = hasattr(kind, "__required_keys__")  # a TypedDict
+    return kind in _PLAIN or typed or issubclass(kind, BaseException) or any(is_it(kind) for is_it in kinds)
+
+
+def _encode_class(value: Any, encoder: Encoder, path: str) -> Plain:
+    if not _is_data(value):
+        hint = "pass its name"
+        raise Unsupported(path, "type", f"({class_name(value)!r} is no class of data)", hint)
+    return encoder.name_of_class(value, path, "type")
+
+
+def _decode_class(content: Any, decoder: Decoder) -> Any:
+    return decoder.find(content, _is_data, "class of data")
+
+
 CLASSES = (
+    Row("class", lambda kind: issubclass(kind, type), _encode_class, _decode_class),
     Row("enum", _is_enum, _encode_enum, _decode_enum),
     Row("namedtuple", _is_named_tuple, _encode_named_tuple, _decode_named_tuple),
     Row("dataclass", _is_dataclass, _encode_dataclass, _decode_dataclass),
+    Row("attrs", is_attrs, _encode_attrs, _decode_attrs),
 )
 """Behind pydantic's models, which may be dataclasses too."""

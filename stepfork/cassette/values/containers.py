@@ -25,17 +25,22 @@ def _items(value: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _sorted_items(value: Any, encoder: Encoder, path: str) -> Plain:
-    return sorted(encoder.items(value, path), key=canonical_text)
+    return sorted(encoder.apart(value, value, path), key=canonical_text)
+
+
+def _apart(content: Any, decoder: Decoder) -> dict[Any, None]:
+    if not isinstance(content, list):
+        raise BadValue("a sequence expected")
+    return decoder.apart(content)
 
 
 def _pairs(content: Any, decoder: Decoder) -> dict[Any, Any]:
-    pairs = decoder.items(content)
-    if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+    if not isinstance(content, list) or any(not isinstance(it, list) or len(it) != 2 for it in content):
         raise BadValue("pairs of key and value expected")
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
+    keys = decoder.apart([pair[0] for pair in content])
+    if len(keys) != len(content):
         raise BadValue("a key stands twice")
-    return mapping
+    return dict(zip(keys, decoder.items([pair[1] for pair in content]), strict=True))
 
 
 def _encode_default(value: defaultdict[Any, Any], encoder: Encoder, path: str) -> Plain:
@@ -81,8 +86,8 @@ def _decode_namespace(content: Any, decoder: Decoder) -> SimpleNamespace:
 
 CONTAINERS = (
     Row("tuple", tuple, _items, lambda content, decoder: tuple(decoder.items(content))),
-    Row("set", set, _sorted_items, lambda content, decoder: set(decoder.items(content))),
-    Row("frozenset", frozenset, _sorted_items, lambda content, decoder: frozenset(decoder.items(content))),
+    Row("set", set, _sorted_items, lambda content, decoder: set(_apart(content, decoder))),
+    Row("frozenset", frozenset, _sorted_items, lambda content, decoder: frozenset(_apart(content, decoder))),
     Row(
         "counter",
         Counter,

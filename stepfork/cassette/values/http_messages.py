@@ -1,6 +1,7 @@
-"""Requests and responses of httpx and httpx2, which the errors of tools hold. Knows their content, no call.
+"""Requests and responses of httpx, httpx2 and requests, as errors hold them. Knows their content, no call.
 
-The libraries are not imported here. What was not read cannot be written; extensions and timings are not kept.
+The libraries are not imported here. What was not read cannot be written; extensions, timings and the cookies
+that were read from headers are not kept.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, t
 from stepfork.core.model import Plain
 
 _LIBRARIES: Final = ("httpx", "httpx2")
+_OF_REQUESTS: Final = ("url", "reason", "encoding")
 
 
 def _is_message(name: str) -> Callable[[type], bool]:
-    kinds = [is_of(library, name) for library in _LIBRARIES]
+    prepared = "PreparedRequest" if name == "Request" else name
+    kinds = [is_of("requests", prepared), *(is_of(library, name) for library in _LIBRARIES)]
     return lambda kind: any(is_kind(kind) for is_kind in kinds)
 
 
 def _encode_request(request: Any, encoder: Encoder, path: str) -> Plain:
+    if _is_of_requests(request):
+        return _encode_prepared(request, encoder, path)
     form: dict[str, Plain] = {
         "library": type(request).__module__.partition(".")[0],
         "method": request.method,
@@ -32,6 +37,8 @@ def _encode_request(request: Any, encoder: Encoder, path: str) -> Plain:
 def _decode_request(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("library", "method", "url"), ("headers", "more_headers", "text", "content"))
     method, url = text(fields["method"]), text(fields["url"])
+    if fields["library"] == "requests":
+        return _decode_prepared(fields, decoder)
     headers, body = _read_headers(fields), _read_content(fields, decoder)
     request = _library(fields, decoder).Request(method, url, headers=headers, content=body)
     request.headers = type(request.headers)(headers)  # without what the constructor adds
@@ -39,6 +46,8 @@ def _decode_request(content: Any, decoder: Decoder) -> Any:
 
 
 def _encode_response(response: Any, encoder: Encoder, path: str) -> Plain:
+    if _is_of_requests(response):
+        return _encode_answer(response, encoder, path)
     form: dict[str, Plain] = {
         "library": type(response).__module__.partition(".")[0],
         "status": response.status_code,
@@ -51,10 +60,12 @@ def _encode_response(response: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_response(content: Any, decoder: Decoder) -> Any:
-    optional = ("request", "history", "headers", "more_headers", "text", "content")
+    optional = ("request", "history", "headers", "more_headers", "text", "content", *_OF_REQUESTS)
     fields = parts(content, ("library", "status"), optional)
     if type(fields["status"]) is not int:
         raise BadValue("'status' must be a number")
+    if fields["library"] == "requests":
+        return _decode_answer(fields, decoder)
     headers, body = _read_headers(fields), _read_content(fields, decoder)
     request, history = decoder.decode(fields.get("request")), decoder.decode(fields.get("history", []))
     # the content is what it was after its encoding was undone, so that it is put in behind the headers
@@ -65,11 +76,70 @@ def _decode_response(content: Any, decoder: Decoder) -> Any:
     return response
 
 
+# -- requests ---------------------------------------------------------------------------------------
+
+
+def _is_of_requests(message: Any) -> bool:
+    return type(message).__module__.partition(".")[0] == "requests"
+
+
+def _encode_prepared(request: Any, encoder: Encoder, path: str) -> Plain:
+    form: dict[str, Plain] = {"library": "requests", "method": request.method, "url": request.url}
+    body = request.body
+    if body is None:
+        return form | _headers(request)
+    if not isinstance(body, str | bytes):
+        raise Unsupported(path, type_name(request), "whose body is a stream")
+    content = {"text": body} if isinstance(body, str) else {"content": encoder.encode(body, path)}
+    return form | _headers(request) | content
+
+
+def _decode_prepared(fields: dict[str, Any], decoder: Decoder) -> Any:
+    request = decoder.library("requests").PreparedRequest()
+    request.method, request.url = fields["method"], fields["url"]
+    request.headers = _case_insensitive(fields, decoder)
+    request.body = fields["text"] if "text" in fields else decoder.decode(fields.get("content"))
+    request._cookies = decoder.library("requests").cookies.RequestsCookieJar()
+    return request
+
+
+def _encode_answer(response: Any, encoder: Encoder, path: str) -> Plain:
+    if response._content is False and response.raw is not None:
+        raise Unsupported(path, type_name(response), "whose content was not read")
+    form: dict[str, Plain] = {"library": "requests", "status": response.status_code}
+    if response.request is not None:
+        form["request"] = encoder.encode(response.request, f"{path}.request")
+    if response.history:
+        form["history"] = encoder.encode(response.history, f"{path}.history")
+    form |= {name: encoder.encode(getattr(response, name), f"{path}.{name}") for name in _OF_REQUESTS}
+    return form | _headers(response) | _content(response, encoder, path)
+
+
+def _decode_answer(fields: dict[str, Any], decoder: Decoder) -> Any:
+    response = decoder.library("requests").Response()
+    response.status_code, response.request = fields["status"], decoder.decode(fields.get("request"))
+    response.history = decoder.items(fields.get("history", []))
+    for name in _OF_REQUESTS:
+        setattr(response, name, decoder.decode(fields.get(name)))
+    response.headers = _case_insensitive(fields, decoder)
+    response._content, response._content_consumed = _read_content(fields, decoder), True
+    return response
+
+
+def _case_insensitive(fields: dict[str, Any], decoder: Decoder) -> Any:
+    return decoder.library("requests").structures.CaseInsensitiveDict(_read_headers(fields))
+
+
+# -- headers and content ----------------------------------------------------------------------------
+
+
 def _headers(message: Any) -> dict[str, Plain]:
     """The headers as a mapping; what stands more than once in mappings of its own."""
     once: dict[str, Plain] = {}
     more: list[Plain] = []
-    for name, value in message.headers.multi_items():
+    held = message.headers
+    for name, value in held.multi_items() if hasattr(held, "multi_items") else held.items():
+        value = value.decode("latin-1") if isinstance(value, bytes) else value
         if name in once:
             more.append({name: value})
         else:
@@ -90,7 +160,7 @@ def _read_headers(fields: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _content(message: Any, encoder: Encoder, path: str) -> dict[str, Plain]:
     try:
-        content: bytes = message.content
+        content: bytes = message.content or b""
     except Exception:
         raise Unsupported(path, type_name(message), "whose content was not read") from None
     if not content:
@@ -112,7 +182,7 @@ def _read_content(fields: dict[str, Any], decoder: Decoder) -> bytes:
 
 def _library(fields: dict[str, Any], decoder: Decoder) -> Any:
     if fields["library"] not in _LIBRARIES:
-        raise BadValue(f"'library' must be one of {', '.join(_LIBRARIES)}")
+        raise BadValue(f"'library' must be one of {', '.join(_LIBRARIES)}, requests")
     return decoder.library(fields["library"])
 
 

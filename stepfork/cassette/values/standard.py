@@ -12,7 +12,19 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from time import struct_time
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -29,13 +41,13 @@ def _encode_moment(value: datetime | time, encoder: Encoder, path: str) -> Plain
         return spelled
     if zone is UTC and not value.fold:
         return spelled + "Z"
-    if type(zone) is timezone and zone.tzname(None).startswith("UTC"):
-        return [spelled, zone.utcoffset(None) // timedelta(microseconds=1), value.fold]
     if zone is None:
         return [spelled, None, value.fold]
-    if type(zone) is ZoneInfo and zone.key:
-        return [spelled, zone.key, value.fold]
-    raise Unsupported(path, type_name(value), f"with a time zone of type {type(zone).__name__}")
+    try:
+        return [spelled, encode_zone(zone, encoder, path), value.fold]
+    except Unsupported:
+        why = f"with a time zone of type {type(zone).__name__}"
+        raise Unsupported(path, type_name(value), why) from None
 
 
 def _moment_of(kind: type[datetime] | type[time]) -> Callable[[Any, Decoder], datetime | time]:
@@ -48,13 +60,53 @@ def _moment_of(kind: type[datetime] | type[time]) -> Callable[[Any, Decoder], da
         naive = kind.fromisoformat(text(spelled)).replace(fold=fold)
         if zone is None:
             return naive
-        if isinstance(zone, int):
-            return naive.replace(tzinfo=timezone(timedelta(microseconds=zone)))
-        if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", text(zone)):
-            raise BadValue(f"{zone!r} is no time zone")
-        return naive.replace(tzinfo=ZoneInfo(zone))
+        return naive.replace(tzinfo=decode_zone(zone, decoder))
 
     return decode_moment
+
+
+def encode_zone(zone: Any, encoder: Encoder, path: str) -> Plain:
+    """A key of the time zone database, an offset in microseconds, or an offset with a name."""
+    if type(zone) is ZoneInfo and zone.key:
+        return zone.key
+    if type(zone) is not timezone:
+        raise Unsupported(path, type_name(zone))
+    offset: timedelta = zone.utcoffset(None)
+    count = offset // timedelta(microseconds=1)
+    return count if repr(zone) == repr(timezone(offset)) else [count, zone.tzname(None)]
+
+
+def decode_zone(content: Any, decoder: Decoder) -> Any:
+    """And back."""
+    if isinstance(content, list):
+        count, name = content
+        return timezone(timedelta(microseconds=_whole(count)), text(name))
+    if isinstance(content, int):
+        return timezone(timedelta(microseconds=content))
+    if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", text(content)):
+        raise BadValue(f"{content!r} is no time zone")
+    return ZoneInfo(content)
+
+
+def _encode_regex(value: re.Pattern[Any], encoder: Encoder, path: str) -> Plain:
+    pattern = encoder.encode(value.pattern, path)
+    flags = value.flags & ~(re.UNICODE if isinstance(value.pattern, str) else 0)
+    return {"pattern": pattern, "flags": int(flags)} if flags else pattern
+
+
+def _decode_regex(content: Any, decoder: Decoder) -> re.Pattern[Any]:
+    fields = parts(content, ("pattern", "flags")) if isinstance(content, dict) else {"pattern": content}
+    return re.compile(decoder.decode(fields["pattern"]), _whole(fields.get("flags", 0)))
+
+
+def _encode_struct_time(value: struct_time, encoder: Encoder, path: str) -> Plain:
+    reduced: Any = value.__reduce__()
+    numbers, more = reduced[1]
+    return encoder.items([*numbers, *more.values()], path)
+
+
+def _decode_struct_time(content: Any, decoder: Decoder) -> struct_time:
+    return struct_time(decoder.items(content))
 
 
 def _as_text(value: Any, encoder: Encoder, path: str) -> Plain:
@@ -164,6 +216,25 @@ STANDARD = (
         range,
         lambda value, encoder, path: [value.start, value.stop, value.step],
         lambda content, decoder: range(*map(_whole, decoder.items(content))),
+    ),
+    Row("timezone", timezone, encode_zone, decode_zone),
+    Row("timezone", ZoneInfo, encode_zone, decode_zone),
+    Row("regex", re.Pattern, _encode_regex, _decode_regex),
+    Row("struct-time", struct_time, _encode_struct_time, _decode_struct_time),
+    Row(
+        "slice",
+        slice,
+        lambda value, encoder, path: encoder.items([value.start, value.stop, value.step], path),
+        lambda content, decoder: slice(*decoder.items(content)),
+    ),
+    *(
+        Row(tag, kind, _as_text, lambda content, decoder, read=read: read(text(content)))  # type: ignore[misc]
+        for tag, kinds, read in (
+            ("ip-address", (IPv4Address, IPv6Address), ip_address),
+            ("ip-network", (IPv4Network, IPv6Network), ip_network),
+            ("ip-interface", (IPv4Interface, IPv6Interface), ip_interface),
+        )
+        for kind in kinds
     ),
     Row("bytes-stream", io.BytesIO, _encode_stream, _decode_stream),
     Row("text-stream", io.StringIO, _encode_text_stream, _decode_text_stream),

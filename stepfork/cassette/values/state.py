@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue
 
-_ABOUT_TYPES = "__orig_class__"  # what `Box[int](...)` leaves in a Box: nothing the class looks at
+_NO_STATE: Final = (
+    "__orig_class__",  # what `Box[int](...)` leaves in a Box: nothing the class looks at
+    "_attrs_cached_hash",  # it is another one in each process
+)
 
 
 def state_of(value: object) -> dict[str, Any]:
@@ -32,7 +35,7 @@ def attributes_of(value: object) -> dict[str, Any]:
     return {
         name: item
         for name, item in _space(value).items()
-        if name != _ABOUT_TYPES and not _is_cached(kind, name)
+        if name not in _NO_STATE and not _is_cached(kind, name)
     }
 
 
@@ -51,6 +54,22 @@ def put_state(value: object, state: dict[str, Any]) -> None:
             space[name] = item
         else:
             raise BadValue(f"{type(value).__qualname__!r} has no attribute {name!r}")
+
+
+def replace_state(value: object, state: dict[str, Any]) -> None:
+    """Gives an object these attributes and no others; what it worked out and kept stays.
+
+    Raises:
+        BadValue: for an attribute that the object has no room for.
+    """
+    slots = {slot.__name__: slot for slot in slots_of(type(value))}
+    space = _space(value)
+    for name in state_of(value).keys() - state.keys():
+        if name in slots:
+            slots[name].__delete__(value)
+        else:
+            del space[name]
+    put_state(value, state)
 
 
 def bare(kind: type) -> Any:
@@ -75,12 +94,18 @@ def _space(value: object) -> dict[str, Any]:
 
 
 def slots_of(kind: type) -> Iterator[MemberDescriptorType]:
-    """The slots that a class and those above it declare in Python."""
+    """The slots that a class and those above it declare in Python.
+
+    Those in which a class of attrs' keeps what it worked out are left out.
+    """
     for base in kind.__mro__:
-        if "__slots__" in vars(base):
-            for member in vars(base).values():
-                if type(member) is MemberDescriptorType:
-                    yield member
+        space = vars(base)
+        if "__slots__" not in space:
+            continue
+        declared = {field.name for field in space.get("__attrs_attrs__", ())}
+        for name, member in space.items():
+            if type(member) is MemberDescriptorType and (name in declared or "__attrs_attrs__" not in space):
+                yield member
 
 
 def _is_cached(kind: type, name: str) -> bool:

@@ -6,13 +6,16 @@ A *row* is one tag with the values it stands for. The modules beside this one re
 from __future__ import annotations
 
 import copy
+import math
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.policy import ClassPolicy, class_name
+from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
 _DEEPEST: Final = 150
@@ -108,12 +111,27 @@ class Encoder:
     def mapping(self, value: dict[Any, Any], path: str) -> Plain:
         """The plain form of a mapping, whatever its keys are."""
         with self.visit(value, path):
+            ordered = OrderedDict if isinstance(value, OrderedDict) else dict  # it keeps an order of its own
             if all(type(key) is str for key in dict.keys(value)):
-                return {key: self.encode(item, f"{path}.{key}") for key, item in dict.items(value)}
+                return {key: self.encode(item, f"{path}.{key}") for key, item in ordered.items(value)}
             pairs: list[Plain] = []
-            for key, item in dict.items(value):
-                pairs.append([self.encode(key, f"{path} key"), self.encode(item, f"{path}[{key!r}]")])
+            for key, item in ordered.items(value):
+                form = self.encode(key, f"{path} key")
+                pairs.append([form, self.encode(item, f"{path}[{_shown(form)}]")])
+            self._check_apart([pair[0] for pair in pairs], value, path)  # type: ignore[index]
             return Tagged("map", pairs)
+
+    def apart(self, values: Iterable[Any], container: Any, path: str) -> list[Plain]:
+        """The plain forms of the items of a set."""
+        forms = self.items(values, path, container)
+        self._check_apart(forms, container, path)
+        return forms
+
+    def _check_apart(self, forms: list[Plain], container: Any, path: str) -> None:
+        """Whether what has the same form (a text, and a text of the user's own kind) stays apart."""
+        texts = {canonical_text(form) for form in forms}
+        if len(texts) < len(forms) and len(Decoder(self.classes).apart(forms)) < len(forms):
+            raise Unsupported(path, type_name(container), "in which two things have the same form")
 
     def fields(self, values: dict[str, Any], path: str) -> dict[str, Plain]:
         """The plain forms of an object's attributes."""
@@ -129,7 +147,10 @@ class Encoder:
         Raises:
             Unsupported: if it will not.
         """
-        kind = type(value)
+        return self.name_of_class(type(value), path, type_name(value))
+
+    def name_of_class(self, kind: type, path: str, what: str) -> str:
+        """The same for a class itself; `what` is the type of the value in the error."""
         name = class_name(kind)
         hint = ""
         try:
@@ -140,7 +161,7 @@ class Encoder:
             why = str(problem)
             if "<locals>" in name:
                 hint = "define the class at the top level of its module"
-        raise Unsupported(path, type_name(value), f"({why})", hint)
+        raise Unsupported(path, what, f"({why})", hint)
 
 
 class _Visit:
@@ -151,7 +172,8 @@ class _Visit:
         if id(self._value) in self._inside:
             raise Unsupported(self._path, type_name(self._value), "that contains itself")
         if len(self._inside) > _DEEPEST:
-            raise Unsupported(self._path, type_name(self._value), f"nested more than {_DEEPEST} levels deep")
+            path = f"{self._path[:60]}..."
+            raise Unsupported(path, type_name(self._value), f"nested more than {_DEEPEST} levels deep")
         self._inside.add(id(self._value))
 
     def __exit__(self, *_: object) -> None:
@@ -206,6 +228,10 @@ class Decoder:
         if not isinstance(content, dict):
             raise BadValue(f"a mapping expected, not {_kind(content)}")
         return {name: self.decode(item) for name, item in content.items()}
+
+    def apart(self, forms: list[Plain]) -> dict[Any, None]:
+        """Keys, or the items of a set, each of them once."""
+        return dict.fromkeys(map(_fresh, map(self.decode, forms)))
 
     def mapping(self, content: Any) -> dict[Any, Any]:
         """The mapping that `Encoder.mapping` gave."""
@@ -268,6 +294,18 @@ def text(content: Any) -> str:
     if not isinstance(content, str):
         raise BadValue(f"text expected, not {_kind(content)}")
     return content
+
+
+def _fresh(item: Any) -> Any:
+    """Each NaN is another key, if it is another object."""
+    return math.nan * 1 if type(item) is float and math.isnan(item) else item
+
+
+def _shown(form: Plain) -> str:
+    """A key in a path."""
+    if isinstance(form, int | float | str | None) and len(spelled := canonical_text(form)) < 60:
+        return repr(form) if isinstance(form, str | None) else spelled
+    return f"a key of type {_kind(form)}"
 
 
 def _kind(content: Any) -> str:
