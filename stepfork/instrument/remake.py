@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from stepfork.cassette.extension import step_to
 from stepfork.cassette.values import ClassPolicy, decode
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
@@ -200,8 +201,8 @@ def _fill(held: Any, content: Any) -> None:
 
 
 def step(key: Any) -> str:
-    """What a key adds to a path."""
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+    """What a key adds to a path; one that is no text stands in Python's spelling."""
+    return step_to(key) if isinstance(key, str) else f"[{key!r}]"
 
 
 def within(path: str, above: str) -> bool:

@@ -60,9 +60,8 @@ def tools(make_module: Any) -> Any:
             for value in values:
                 yield value
         def tidy(state):
-            state["rows"].append({"odd key": 1})
-            state["new"] = [2]
-            state["rows"][-1]["odd key"] = []
+            state["odd key"] = [2]
+            state["moved"] = state["rows"]
         def head(rows, buffer):
             buffer.write(b"more")
             return next(rows)
@@ -175,15 +174,17 @@ def test_long_streams_read_alike(sample: Any) -> None:
 def test_what_tools_do_to_their_arguments_reads_alike(tools: Any, folder: Path) -> None:
     path = folder / "run.yaml"
     with stepfork.record(path, tools=[tools.__name__]):
-        tools.tidy({"rows": [], "odd": (1,)})
+        tools.tidy({"rows": [], "odd key": [1]})
         tools.head(iter([1, 2, 3]), io.BytesIO(b"ab"))
         with pytest.raises(TimeoutError):
             asyncio.run(asyncio.wait_for(tools.slow(1), 0.01))
         for page in tools.pages("abc"):
             break
     calls = readers_agree(path)["calls"]
+    assert calls[0]["outcome"]["kept"] == {"state.moved": "state.rows"}
+    assert calls[0]["outcome"]["replaced"] == ['state["odd key"]']
     assert [list(call["outcome"]) for call in calls] == [
-        ["changed", "result"],
+        ["changed", "kept", "replaced", "result"],
         ["left", "written", "result"],
         ["cancelled"],
         ["yields", "closed"],
