@@ -19,11 +19,11 @@ from support.agent_loop import SYSTEM, client
 from support.readers_agree import as_json, first_reader, readers_agree
 from support.second_reader_stream import stream_bytes
 from support.servers import ROOT
+from support.texts import SURROGATE_TEXT, TEXT
 from test_stream import KINDS, streams
 from test_stream_samples import openai_chat, openai_tools, responses
 from test_values import VALUES as STANDARD
 from test_values_of_classes import VALUES as OF_CLASSES
-from test_yaml import SURROGATE_TEXT, TEXT
 
 import stepfork
 from stepfork.cassette import stream
