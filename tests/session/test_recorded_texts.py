@@ -20,10 +20,11 @@ from support.chat_server import completion
 from support.texts import SURROGATE_TEXT, TEXT
 
 import stepfork
+from stepfork.core.redaction import Redactor
 
 numbers = itertools.count()
 SOME = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -60,6 +61,11 @@ TEXTS = {
     "long": ["word " * 40, "\t" * 200, "line\n" * 40],
     "conflict": ["<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"],
 }
+
+
+def harmless(text: str) -> bool:
+    """Whether a text is no secret, and no key of one: those come back as placeholders."""
+    return Redactor().redact({text: text}) == {text: text}
 
 
 @pytest.fixture
@@ -115,7 +121,7 @@ def test_C02_C04_C08_C11_text_comes_back_for_every_reader(tools: Any, path: Path
 
 
 @SOME
-@given(st.lists(TEXT, min_size=1, max_size=4))
+@given(st.lists(TEXT.filter(harmless), min_size=1, max_size=4))
 def test_any_text_comes_back_for_every_reader(tools: Any, tmp_path: Path, texts: list[str]) -> None:
     path = tmp_path / f"{next(numbers)}.yaml"
     comes_back(tools, path, texts)
@@ -123,7 +129,7 @@ def test_any_text_comes_back_for_every_reader(tools: Any, tmp_path: Path, texts:
 
 
 @SOME
-@given(st.lists(SURROGATE_TEXT, min_size=1, max_size=4))
+@given(st.lists(SURROGATE_TEXT.filter(harmless), min_size=1, max_size=4))
 def test_any_text_with_lone_surrogates_comes_back(tools: Any, tmp_path: Path, texts: list[str]) -> None:
     path = tmp_path / f"{next(numbers)}.yaml"
     with stepfork.record(path, tools=[tools.__name__]):
