@@ -6,6 +6,7 @@ import base64
 import difflib
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ import stepfork
 from stepfork.cassette import emitter, integrity, reader, schema
 from stepfork.cassette.check import faults_of
 from stepfork.cassette.store import StoredCassette
+from stepfork.session import replayer
 
 
 @pytest.fixture
@@ -349,6 +351,58 @@ def test_a_repeated_prompt_makes_no_long_way_to_a_call(tmp_path: Path, parsed: l
     cassette.recorded(299)
     assert len(parsed) < 100
     assert path.stat().st_size < 0.75 * full_size(path)
+
+
+LONG = text(5000, 1)
+
+
+def work_of_replay(
+    path: Path, tools: Any, count: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int, int]:
+    """Documents parsed, matcher calls and calls of any Python function while so many calls are replayed."""
+    texts = [f"{number}: {LONG}" for number in range(count)]
+    with stepfork.record(path, tools=[tools.__name__]):
+        for number in range(count):
+            tools.look(number, texts[number])
+    parses = matches = calls = 0
+    parse, match = reader.parse_document, replayer.match
+
+    def parsing(*args: Any, **more: Any) -> Any:
+        nonlocal parses
+        parses += 1
+        return parse(*args, **more)
+
+    def matching(*args: Any) -> Any:
+        nonlocal matches
+        matches += 1
+        return match(*args)
+
+    def called(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    with monkeypatch.context() as patch, stepfork.replay(path) as run:
+        patch.setattr(reader, "parse_document", parsing)
+        patch.setattr(replayer, "match", matching)
+        sys.setprofile(called)
+        try:
+            for number in range(count):
+                tools.look(number, texts[number])
+        finally:
+            sys.setprofile(None)
+    assert run.counts.substituted == count
+    return parses, matches, calls
+
+
+def test_C128_each_call_parses_one_document_and_is_compared_once(
+    tmp_path: Path, make_module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = make_module("def look(number, text):\n    return number\n")
+    parses, matches, few = work_of_replay(tmp_path / "few.yaml", tools, 200, monkeypatch)
+    assert (parses, matches) == (200, 200)
+    parses, matches, many = work_of_replay(tmp_path / "many.yaml", tools, 2000, monkeypatch)
+    assert (parses, matches) == (2000, 2000)
+    assert many <= 10.5 * few, "ten times as many calls are ten times the work"
 
 
 def _nobody(request: httpx2.Request) -> httpx2.Response:
