@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import base64
 import difflib
 import json
@@ -229,6 +230,40 @@ def test_an_image_that_comes_back_stands_once(tmp_path: Path) -> None:
     with stepfork.replay(path):
         agent(_nobody)
     assert list(faults_of(path)[1]) == []
+
+
+def test_embeddings_and_images_take_a_few_lines_each(tmp_path: Path) -> None:
+    vectors = [[(number * 7 + at) % 1000 / 1000 for at in range(1536)] for number in range(3)]
+    exact = [array.array("f", vector) for vector in vectors]
+    image = base64.b64encode(bytes(range(256)) * 400).decode()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked = json.loads(request.content)
+        if "prompt" in asked:
+            return httpx2.Response(200, json={"created": 1, "data": [{"b64_json": image}]})
+        floats: list[Any] = [vector.tolist() for vector in exact]
+        if asked.get("encoding_format") == "base64":
+            floats = [base64.b64encode(vector.tobytes()).decode() for vector in exact]
+        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(floats)]
+        return httpx2.Response(200, json={"object": "list", "data": data, "model": "e", "usage": {}})
+
+    def agent(answer: Any) -> list[Any]:
+        with client(answer) as ask:
+            found: list[Any] = []
+            for how in ({}, {"encoding_format": "float"}):
+                made = ask.embeddings.create(model="e", input=["a", "b", "c"], **how)
+                found.append([one.embedding for one in made.data])
+            return [*found, ask.images.generate(prompt="a cat").data[0].b64_json]
+
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path):
+        live = agent(answer)
+    assert live == [[vector.tolist() for vector in exact]] * 2 + [image]
+    with stepfork.replay(path):
+        assert agent(_nobody) == live
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) < 50, "six embeddings and a picture, a line each"
+    assert sum(" !f32 " in line for line in lines) == 3
 
 
 def test_C116_a_secret_in_a_large_result_is_in_no_file(tmp_path: Path, make_module: Any) -> None:
