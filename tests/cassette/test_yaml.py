@@ -132,26 +132,26 @@ def test_crlf_changes_no_value(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\x85b", "a\u2028b\nc", "\u2029"])
-def test_c02_unicode_line_breaks(text: str) -> None:
+def test_C02_unicode_line_breaks(text: str) -> None:
     assert not set("\x85\u2028\u2029") & set(any_loader_reads({"result": text}))
 
 
 @pytest.mark.parametrize("text", ["#️⃣ 1️⃣ 👩‍👩‍👧 😀", "#️⃣"])
-def test_c04_emoji_stand_as_themselves(text: str) -> None:
+def test_C04_emoji_stand_as_themselves(text: str) -> None:
     assert f'content: "{text}"' in any_loader_reads({"content": text})
     assert f"  {text}\n  next" in any_loader_reads({"content": f"{text}\nnext"})
 
 
 @pytest.mark.parametrize("text", ["  lead\nline \n\ttab\n\n\n", "\n", " ", "\t"])
-def test_c08_blanks_count(text: str) -> None:
+def test_C08_blanks_count(text: str) -> None:
     any_loader_reads({"first": text, "list": [text, text], "last": text})
 
 
-def test_c08_ordinary_text_is_a_block() -> None:
+def test_C08_ordinary_text_is_a_block() -> None:
     assert emit_document({"a": "  lead\nline \n\ttab\n\n\n"}) == "a: |2+\n    lead\n  line \n  \ttab\n\n\n"
 
 
-def test_c11_strings_that_look_like_numbers_stay_text() -> None:
+def test_C11_strings_that_look_like_numbers_stay_text() -> None:
     document = {
         "sha": "695e0514",
         "v": "1.10",
