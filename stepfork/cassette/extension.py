@@ -269,10 +269,17 @@ def apply(base: Request, extension: Extension) -> Request:
     return draft.request
 
 
+def step_to(key: str) -> str:
+    """What a key adds to a path.
+
+    >>> step_to("stop"), step_to("odd key")
+    ('.stop', '["odd key"]')
+    """
+    return f".{key}" if _WORD.match(key) else f"[{json.dumps(key)}]"
+
+
 def _join(above: str, key: str) -> str:
-    if _WORD.match(key):
-        return f"{above}.{key}" if above else key
-    return f"{above}[{json.dumps(key)}]"
+    return f"{above}{step_to(key)}".removeprefix(".")
 
 
 def _path(keys: tuple[str, ...]) -> str:

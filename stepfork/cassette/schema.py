@@ -178,8 +178,6 @@ def _check_outcome(kind: str, outcome: dict[str, Plain], unfinished: bool) -> No
         if ways or "yields" in outcome:
             raise Fault("", "an unfinished call must have no outcome")
         return
-    if kind == "llm" and ways[1:] == ["stream"]:
-        return
     if "yields" not in outcome and len(ways) != 1:
         raise Fault("", f"a call must have exactly one outcome, found {', '.join(ways) or 'none'}")
     if "yields" in outcome and (len(ways) > 1 or ("closed" in outcome and ways not in ([], ["error"]))):

@@ -36,7 +36,7 @@ def refused(text: str, *, pure: bool, first_line: int = 1) -> CassetteError:
         *("1e-05", "1.0e5", ".NaN", ".Inf", "+.inf", "2024-01-01", "2024-01-01T10:00:00Z"),
     ],
 )
-def test_c13_an_edit_without_quotes_never_becomes_something_else(value: str, pure: bool) -> None:
+def test_C13_an_edit_without_quotes_never_becomes_something_else(value: str, pure: bool) -> None:
     """C13: ``content: no``, ``content: 1.10``, ``content: 2024-01-01``."""
     text = f"request:\n  messages:\n  - role: user\n    content: {value}\n"
     error = refused(text, pure=pure, first_line=10)
@@ -69,7 +69,7 @@ def test_a_key_that_is_not_text_is_refused(key: str, pure: bool) -> None:
     assert parse_document(f'a:\n  "{key}": 1\n', pure=pure) == {"a": {key: 1}}
 
 
-def test_c15_duplicate_keys(pure: bool) -> None:
+def test_C15_duplicate_keys(pure: bool) -> None:
     """C15: an interaction with two ``response:`` keys."""
     error = refused("llm: x\nresponse: {a: 1}\nresponse: {a: 2}\n", pure=pure, first_line=7)
     assert str(error) == f"{FILE}:9: response: duplicate key 'response'"

@@ -402,7 +402,7 @@ def test_any_change_replays_or_is_refused(tools: Any, path: Path, box: Any, prog
 # -- iterators --------------------------------------------------------------------------------------
 
 
-def test_c156_a_generator_as_an_argument(tools: Any, path: Path, both: Any) -> None:
+def test_C156_a_generator_as_an_argument(tools: Any, path: Path, both: Any) -> None:
     assert both(lambda: tools.total(x for x in range(3))) == 3
     assert "args: {rows: [0, 1, 2]}" in documents(path)[0]
 
@@ -517,7 +517,7 @@ def test_an_async_generator_for_a_function_that_cannot_wait(tools: Any, path: Pa
 # -- streams ----------------------------------------------------------------------------------------
 
 
-def test_c19_a_stream_of_bytes(tools: Any, path: Path, both: Any) -> None:
+def test_C19_a_stream_of_bytes(tools: Any, path: Path, both: Any) -> None:
     assert both(lambda: tools.picture(io.BytesIO(b"abc"))) == b"\x89PNG\r\n\x1a\n\x00\xffabc"
     assert "args: {data: !bytes YWJj}" in documents(path)[0]
 
@@ -577,7 +577,7 @@ def test_streams_that_cannot_be_read_twice(tools: Any, path: Path, tmp_path: Pat
 # -- sharing ----------------------------------------------------------------------------------------
 
 
-def test_c154_results_are_fresh_each_time(tools: Any, path: Path) -> None:
+def test_C154_results_are_fresh_each_time(tools: Any, path: Path) -> None:
     with stepfork.record(path, tools=[tools.__name__]) as run:
         first = tools.read_back()
         first.append("mine")
@@ -595,7 +595,7 @@ def test_c154_results_are_fresh_each_time(tools: Any, path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_c154_the_live_result_is_the_identical_object(make_module: Any, path: Path) -> None:
+def test_C154_the_live_result_is_the_identical_object(make_module: Any, path: Path) -> None:
     module = make_module("held = {'a': [1]}\ndef get():\n    return held\n")
     with stepfork.record(path, tools=[module.__name__]):
         assert module.get() is module.held
@@ -614,7 +614,7 @@ def test_arguments_of_earlier_calls_stay(tools: Any, path: Path) -> None:
         assert [call.args["rows"] for call in run.calls] == [[0], [0, 1], [0, 1, 2]]
 
 
-def test_c48_a_failure_is_no_lasting_answer(tools: Any, path: Path) -> None:
+def test_C48_a_failure_is_no_lasting_answer(tools: Any, path: Path) -> None:
     def agent() -> list[Any]:
         found: list[Any] = []
         for call in (tools.write, tools.read_back, tools.write):
@@ -631,7 +631,7 @@ def test_c48_a_failure_is_no_lasting_answer(tools: Any, path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [iter, lambda messages: (message for message in messages), tuple])
-def test_c156_messages_as_an_iterator(server: ChatServer, path: Path, make: Any) -> None:
+def test_C156_messages_as_an_iterator(server: ChatServer, path: Path, make: Any) -> None:
     messages = [{"role": "user", "content": "hi"}]
 
     def agent() -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import base64
 import difflib
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,7 @@ import stepfork
 from stepfork.cassette import emitter, integrity, reader, schema
 from stepfork.cassette.check import faults_of
 from stepfork.cassette.store import StoredCassette
+from stepfork.session import replayer
 
 
 @pytest.fixture
@@ -229,6 +232,40 @@ def test_an_image_that_comes_back_stands_once(tmp_path: Path) -> None:
     assert list(faults_of(path)[1]) == []
 
 
+def test_embeddings_and_images_take_a_few_lines_each(tmp_path: Path) -> None:
+    vectors = [[(number * 7 + at) % 1000 / 1000 for at in range(1536)] for number in range(3)]
+    exact = [array.array("f", vector) for vector in vectors]
+    image = base64.b64encode(bytes(range(256)) * 400).decode()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked = json.loads(request.content)
+        if "prompt" in asked:
+            return httpx2.Response(200, json={"created": 1, "data": [{"b64_json": image}]})
+        floats: list[Any] = [vector.tolist() for vector in exact]
+        if asked.get("encoding_format") == "base64":
+            floats = [base64.b64encode(vector.tobytes()).decode() for vector in exact]
+        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(floats)]
+        return httpx2.Response(200, json={"object": "list", "data": data, "model": "e", "usage": {}})
+
+    def agent(answer: Any) -> list[Any]:
+        with client(answer) as ask:
+            found: list[Any] = []
+            for how in ({}, {"encoding_format": "float"}):
+                made = ask.embeddings.create(model="e", input=["a", "b", "c"], **how)
+                found.append([one.embedding for one in made.data])
+            return [*found, ask.images.generate(prompt="a cat").data[0].b64_json]
+
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path):
+        live = agent(answer)
+    assert live == [[vector.tolist() for vector in exact]] * 2 + [image]
+    with stepfork.replay(path):
+        assert agent(_nobody) == live
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) < 50, "six embeddings and a picture, a line each"
+    assert sum(" !f32 " in line for line in lines) == 3
+
+
 def test_C116_a_secret_in_a_large_result_is_in_no_file(tmp_path: Path, make_module: Any) -> None:
     key = "sk-" + "A1b2C3d4" * 5
     tools = make_module(
@@ -349,6 +386,58 @@ def test_a_repeated_prompt_makes_no_long_way_to_a_call(tmp_path: Path, parsed: l
     cassette.recorded(299)
     assert len(parsed) < 100
     assert path.stat().st_size < 0.75 * full_size(path)
+
+
+LONG = text(5000, 1)
+
+
+def work_of_replay(
+    path: Path, tools: Any, count: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int, int]:
+    """Documents parsed, matcher calls and calls of any Python function while so many calls are replayed."""
+    texts = [f"{number}: {LONG}" for number in range(count)]
+    with stepfork.record(path, tools=[tools.__name__]):
+        for number in range(count):
+            tools.look(number, texts[number])
+    parses = matches = calls = 0
+    parse, match = reader.parse_document, replayer.match
+
+    def parsing(*args: Any, **more: Any) -> Any:
+        nonlocal parses
+        parses += 1
+        return parse(*args, **more)
+
+    def matching(*args: Any) -> Any:
+        nonlocal matches
+        matches += 1
+        return match(*args)
+
+    def called(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    with monkeypatch.context() as patch, stepfork.replay(path) as run:
+        patch.setattr(reader, "parse_document", parsing)
+        patch.setattr(replayer, "match", matching)
+        sys.setprofile(called)
+        try:
+            for number in range(count):
+                tools.look(number, texts[number])
+        finally:
+            sys.setprofile(None)
+    assert run.counts.substituted == count
+    return parses, matches, calls
+
+
+def test_C128_each_call_parses_one_document_and_is_compared_once(
+    tmp_path: Path, make_module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = make_module("def look(number, text):\n    return number\n")
+    parses, matches, few = work_of_replay(tmp_path / "few.yaml", tools, 200, monkeypatch)
+    assert (parses, matches) == (200, 200)
+    parses, matches, many = work_of_replay(tmp_path / "many.yaml", tools, 2000, monkeypatch)
+    assert (parses, matches) == (2000, 2000)
+    assert many <= 10.5 * few, "ten times as many calls are ten times the work"
 
 
 def _nobody(request: httpx2.Request) -> httpx2.Response:

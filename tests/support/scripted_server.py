@@ -88,7 +88,7 @@ class ScriptedServer:
                 except OSError:  # the client went away
                     self.close_connection = True
 
-            do_POST = do_PATCH = do_PUT = do_DELETE = do_GET
+            do_HEAD = do_POST = do_PATCH = do_PUT = do_DELETE = do_GET
 
             def _read(self) -> bytes:
                 if self.headers.get("transfer-encoding") != "chunked":

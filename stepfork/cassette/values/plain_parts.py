@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from stepfork.cassette.extension import step_to
 from stepfork.cassette.values.policy import ClassPolicy
 from stepfork.cassette.values.walk import Decoder
 from stepfork.core.canonical import canonical_text
@@ -25,11 +26,11 @@ def step(place: Place) -> str:
     """What a place adds to a path.
 
     >>> step(1), step("name"), step("two words")
-    ('[1]', '.name', "['two words']")
+    ('[1]', '.name', '["two words"]')
     """
     if isinstance(place, _Key):
         return f"[{place[1:]}]"
-    return f".{place}" if isinstance(place, str) and place.isidentifier() else f"[{place!r}]"
+    return step_to(place) if isinstance(place, str) else f"[{place!r}]"
 
 
 def places_of(keys: Iterable[Plain]) -> Iterator[Place]:
