@@ -49,7 +49,8 @@ class StoredCassette:
         self._classes = classes
         self.warnings: list[str] = []
         self._marks: dict[int, Mark | None] = {}  # of the calls of a partial file
-        text = reader.read_text(path) if text is None else text
+        self._may_be_torn = _PARTIAL.search(path.name) is not None
+        text = reader.read_text(path, torn=self._may_be_torn) if text is None else text
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
         self._slices = reader.split(text)
@@ -232,11 +233,15 @@ class StoredCassette:
         last = len(self._slices) - 1
         if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
             self._places = range(1, last)
+            verdict = integrity.verify(text)
+            if self._may_be_torn and verdict != "ok":  # killed while it wrote the end
+                self.warnings.append(f"{self.path}: the end was cut off while it was written; it is left out")
+                return "absent", None
             try:
-                return integrity.verify(text), frame.read_end(self._documents.parse(last))
+                return verdict, frame.read_end(self._documents.parse(last))
             except Fault as fault:
                 raise self._documents.located(fault, last) from None
-        if _PARTIAL.search(self.path.name) is None:
+        if not self._may_be_torn:
             self._fail(
                 f"the end document is missing, so the file was cut off; {_MEND}", self._slices.line(last)
             )
