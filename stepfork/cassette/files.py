@@ -7,6 +7,7 @@ that ends, so a leftover can be told from a file in use.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -50,6 +51,15 @@ def write(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
+def check_writable(path: Path) -> None:
+    """Raises a PermissionError for a file that is protected: replacing it would only ask the folder.
+
+    >>> check_writable(Path("no/such/file.yaml"))
+    """
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "it is read-only; make it writable first")
+
+
 def keep_mode(file: int, path: Path) -> None:
     """Gives an open file the permissions of the one it is going to replace, if there is one."""
     if hasattr(os, "fchmod"):
@@ -67,7 +77,7 @@ def put(path: Path, data: bytes) -> None:
         OSError: if it cannot be written; the old file is as it was.
         ConfigError: if another process is writing the same file.
     """
-    fresh = path.with_name(f".{path.name}.new")
+    fresh = _fresh(path)
     file = _claim(fresh)
     try:
         try:
@@ -83,6 +93,28 @@ def put(path: Path, data: bytes) -> None:
             raise
     finally:
         os.close(file)
+
+
+def sweep(path: Path) -> None:
+    """Removes what a process that died while it was writing `path` has left.
+
+    >>> sweep(Path("no/such/file.yaml"))
+    """
+    fresh = _fresh(path)
+    try:
+        file = os.open(fresh, os.O_RDWR | BINARY | _NOFOLLOW)
+    except OSError:
+        return
+    try:
+        if not is_taken(file) and stands(file, fresh):
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+    finally:
+        os.close(file)
+
+
+def _fresh(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
 
 
 def _claim(fresh: Path) -> int:

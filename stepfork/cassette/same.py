@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.cassette import integrity, reader, shared
+from stepfork.cassette import frame, integrity, reader, shared
 from stepfork.cassette.slices import normal
 from stepfork.cassette.values import TAGS
 from stepfork.core.model import Plain, Tagged
@@ -53,7 +53,7 @@ def same_behaviour(path: Path, text: str) -> bool:
             if (one := old.text(at)) == (other := new.text(at)):
                 continue
             first, second = _parsed(one), _parsed(other)
-            for field, where in ((_DATE, 0), ("sha256", last)):
+            for field, where in ((_DATE, 0), (frame.CHECKSUM, last)):
                 if at == where:
                     first.pop(field, None), second.pop(field, None)
             pairs.append((first, second))

@@ -64,7 +64,10 @@ class StoredCassette:
             what = "has no checksum" if self.verdict == "absent" else "was changed since it was recorded"
             for problem in self.problems():
                 raise problem
-            self.warnings.append(f"{path}: the cassette {what}; it reads well and is replayed as it is")
+            self.warnings.append(
+                f"{path}: the cassette {what}; it reads well and is replayed as it is; "
+                f"once the change is reviewed: {integrity.SEAL} {path}"
+            )
 
     def __len__(self) -> int:
         return len(self._places)
@@ -84,6 +87,20 @@ class StoredCassette:
     def failed(self) -> bool:
         """Whether the recording may not replace a good one: its run or its test failed, or it was cut off."""
         return self.end is None or self.end.status == "failed" or self.end.test == "failed"
+
+    def refuse_changed(self) -> None:
+        """What opening it means under ``integrity = "error"``.
+
+        Raises:
+            CassetteError: if the file does not fit its checksum, or has none. A partial file has none yet.
+        """
+        if self.end is not None and self.verdict != "ok":
+            what = "has no checksum" if self.verdict == "absent" else "does not fit its checksum"
+            raise CassetteError(
+                f"{what}, and integrity is 'error'; restore the file, record again, or review the change "
+                f"and seal it: {integrity.SEAL} {self.path}",
+                file=self.path,
+            )
 
     def recorded(self, at: int) -> Recorded:
         """The call at a position; parsed the first time, kept from then on. It is not to be changed.

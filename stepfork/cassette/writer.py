@@ -58,15 +58,18 @@ class Writer:
         self._size = 0  # of what was written as a whole
         self._torn = False  # whether more may stand behind it
         self._waiting: deque[bytes] = deque()  # what the disk did not take yet
+        place = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if self._good is not None and not os.access(path, os.W_OK):
-                raise CassetteError("cannot be written: it is read-only; make it writable first", file=path)
+            files.check_writable(path)
+            place = self.partial
             self._file = self._create()
+            for target in (path, self._failed()):
+                files.sweep(target)
             self._add(self._header)
         except OSError as error:
             self.discard()
-            raise CassetteError(f"cannot be written: {error.strerror or error}", file=self.partial) from None
+            raise CassetteError(f"cannot be written: {error.strerror or error}", file=place) from None
 
     def _standing(self) -> StoredCassette | None:
         """What stands at the path. A broken file is an error and never an empty one."""
@@ -156,7 +159,7 @@ class Writer:
     def _finish(self, text: str, *, failed: bool) -> Written:
         good, target = self._good, self.path
         if failed and good is not None and not good.failed:
-            target = Path(names.sibling(str(self.path), "failed"))
+            target = self._failed()
         elif good is not None and same_behaviour(self.path, text):
             self.discard()
             return Written(self.path, unchanged=True)
@@ -174,6 +177,9 @@ class Writer:
             self.discard()
         self.release()
         return Written(target, kept=self.path if target != self.path else None)
+
+    def _failed(self) -> Path:
+        return Path(names.sibling(str(self.path), "failed"))
 
     def _written(self) -> bytes:
         """All that stands in the partial file; the next write goes behind it."""

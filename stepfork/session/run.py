@@ -25,7 +25,6 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
-    CassetteError,
     ConfigError,
     RecordingError,
     StepforkError,
@@ -451,11 +450,8 @@ class Run:
         except FileNotFoundError:
             hints = self._hints or faults.record_in_code(self.path)
             raise faults.not_found(self.path, hints, self._similar(self.path)) from None
-        if cassette.end is not None and cassette.verdict != "ok" and self.settings.integrity == "error":
-            what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
-            raise CassetteError(
-                f"{what}, and integrity is 'error'; restore the file, or record again", file=self.path
-            )
+        if self.settings.integrity == "error":
+            cassette.refuse_changed()
         if self.settings.integrity != "off":
             for sentence in cassette.warnings:
                 warnings.warn(sentence, stacklevel=2)
