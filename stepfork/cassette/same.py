@@ -1,145 +1,147 @@
-"""Whether a new recording says what the old one says. Knows documents; knows no session and writes nothing.
+"""Whether a new recording says what the old one says. Knows cassettes; knows no session and writes nothing.
 
-What differs from run to run and that nobody did: the date, the ids and times that a provider makes for its
-answers, the padding of streams, request ids and rate limits in headers. An id that comes back in a later
-request, or as an argument, must be the new one wherever it was the old one.
+What differs from run to run and that nobody did: the date, what `made_up` knows of providers, and the marks
+of concurrency. Which lines had ended before others started may be chance, and what holds less of it lets more
+schedules replay: so the old one stays only if it holds no more of it than the new one.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
-from stepfork.cassette import frame, integrity, reader, shared
-from stepfork.cassette.slices import normal
+from stepfork.cassette import frame, reader, shared
+from stepfork.cassette.made_up import MadeUp
+from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import TAGS
-from stepfork.core.model import Plain, Tagged
+from stepfork.core.lanes import Lane
+from stepfork.core.model import Plain
 from stepfork.errors import CassetteError
 
-_IDS: Final = "id|call_id|tool_call_id|item_id|response_id|previous_response_id|request_id|system_fingerprint"
-_TIMES: Final = "created|created_at|completed_at|expires_at"
-_ID: Final = re.compile(f"(?:{_IDS})")
-_TIME: Final = re.compile(f"(?:{_TIMES})")
-_SERIES: Final = re.compile(f"(?:{_IDS}|{_TIMES}|obfuscation)(?:_[0-9]+)?")
-_HEADER: Final = re.compile(r"x-request-id|x-ratelimit-.*")
-_ID_IN_TEXT: Final = re.compile(rf'"({_IDS})": ?"([^"\\$]*)"')
-_TIME_IN_TEXT: Final = re.compile(rf'"({_TIMES})": ?[0-9.]+')
-_ANSWERS: Final = ("response", "stream")
-_SAID: Final = frozenset(("arguments", "input", "metadata"))
-"""What stands below these is the model's own or the caller's."""
-_DATE: Final = "recorded_at"
+_ELSEWHERE: Final = ("lane", "started", "after", shared.FIELD)
+"""What documents say of others: it is compared as a whole."""
+_OF_ITS_OWN: Final = ("recorded_at", frame.CHECKSUM)
+
+Pair: TypeAlias = tuple[int, int]
 
 
-def same_behaviour(path: Path, text: str) -> bool:
-    """Whether the cassette at a path, which its checksum fits, tells the same as the text of another one.
+def same_behaviour(standing: StoredCassette, text: str) -> bool:
+    """Whether a cassette tells the same as the text of another one, which is sound.
 
-    >>> same_behaviour(Path("no/such/file.yaml"), "stepfork: 1")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: [Errno 2] No such file or directory: 'no/such/file.yaml'
+    >>> from pathlib import Path
+    >>> from stepfork.cassette.integrity import sealed
+    >>> one = sealed("stepfork: 1\\nname: a\\nrecorded_at: x\\n---\\nend: completed\\n")
+    >>> same_behaviour(StoredCassette(Path("a.yaml"), text=one), sealed(one.replace("x", "y")))
+    True
     """
-    standing = reader.read_text(path)
-    if integrity.verify(standing) != "ok":
+    if standing.verdict != "ok":
         return False
-    old, new = reader.split(standing), reader.split(normal(text))
-    if len(old) != len(new):
-        return False
-    last = len(old) - 1
-    ids = _Ids()
-    pairs = []
     try:
-        for at in range(len(old)):
-            if (one := old.text(at)) == (other := new.text(at)):
+        new = StoredCassette(standing.path, text=text)
+        if len(standing) != len(new):
+            return False
+        for match in (_in_order, _by_position):
+            try:
+                pairs = list(_calls(standing, standing.tops, new, new.tops, match))
+            except _Differ:
                 continue
-            first, second = _parsed(one), _parsed(other)
-            for field, where in ((_DATE, 0), (frame.CHECKSUM, last)):
-                if at == where:
-                    first.pop(field, None), second.pop(field, None)
-            pairs.append((first, second))
+            if _same_documents(standing.slices, new.slices, pairs):
+                return True
     except CassetteError:
         return False
-    return all(ids.answers_alike(*pair) for pair in pairs) and all(ids.alike(*pair) for pair in pairs)
+    return False
+
+
+def _same_documents(old: reader.Slices, new: reader.Slices, calls: list[Pair]) -> bool:
+    last = len(old) - 1
+    documents = []
+    for one, other in ((0, 0), *((one + 1, other + 1) for one, other in calls), (last, last)):
+        if (first := old.text(one)) != (second := new.text(other)):
+            documents.append((_read(first), _read(second)))
+    made_up = MadeUp()
+    asked = [pair for pair in documents if "llm" in pair[0]]
+    if not all(made_up.same_answers(*pair) for pair in asked):
+        return False
+    if not all(made_up.same_rest(*pair) for pair in documents):
+        return False
+    values = [_shared(old), _shared(new)]
+    return all(
+        made_up.same_value(values[0].get(one), values[1].get(other))
+        for one, other in made_up.references.items()
+    )
+
+
+def _read(text: str) -> dict[str, Plain]:
+    document = _parsed(text)
+    alone = "end" in document or "stepfork" in document
+    leave = _OF_ITS_OWN if alone else _ELSEWHERE
+    return {key: value for key, value in document.items() if key not in leave}
 
 
 def _parsed(text: str) -> dict[str, Plain]:
     return reader.parse_document(text, known_tags=TAGS | {shared.TAG})
 
 
-class _Ids:
-    """Which new id stands for which old one."""
-
-    def __init__(self) -> None:
-        self._new: dict[str, str] = {}
-        self._old: dict[str, str] = {}
-
-    def _one(self, old: str, new: str) -> bool:
-        """Takes one id for another, if neither stands for a third one."""
-        return self._new.setdefault(old, new) == new and self._old.setdefault(new, old) == old
-
-    def answers_alike(self, old: dict[str, Plain], new: dict[str, Plain]) -> bool:
-        """Whether the answers of two LLM calls differ in what a provider makes only; takes down its ids."""
-        if "llm" not in old:
-            return True
-        return all(
-            self._same(old.get(field), new.get(field), field, answer=True)
-            for field in (*_ANSWERS, shared.FIELD)
-        )
-
-    def alike(self, old: dict[str, Plain], new: dict[str, Plain]) -> bool:
-        """Whether two documents are the same, given the ids of all answers."""
-        if list(old) != list(new):
-            return False
-        done = (*_ANSWERS, shared.FIELD) if "llm" in old else ()
-        return all(self._same(old[field], new[field], field) for field in old if field not in done)
-
-    def _same(self, old: Any, new: Any, key: str, *, answer: bool = False) -> bool:
-        kind = type(old)
-        answer = answer and key not in _SAID
-        if answer and _TIME.fullmatch(key) and kind in (int, float) and type(new) in (int, float):
-            return True
-        if kind is not type(new):
-            return False
-        if kind is dict:
-            return self._same_fields(old, new, key, answer)
-        if kind is list:
-            return len(old) == len(new) and all(
-                self._same(one, other, key, answer=answer) for one, other in zip(old, new, strict=True)
-            )
-        if kind is Tagged:
-            if old.tag == new.tag == shared.TAG and isinstance(old.value, str) and isinstance(new.value, str):
-                return old.value == new.value or self._one(old.value, new.value)
-            return old.tag == new.tag and self._same(old.value, new.value, key, answer=answer)
-        if kind is str:
-            if old == new or self._new.get(old) == new:
-                return True
-            return answer and (self._one(old, new) if _ID.fullmatch(key) else self._same_text(old, new, key))
-        return bool(old == new) or (old != old and new != new)
-
-    def _same_fields(self, old: dict[str, Any], new: dict[str, Any], key: str, answer: bool) -> bool:
-        if key == shared.FIELD and answer:  # by their names, which are made of their content
-            return len(old) == len(new) and all(
-                (one == other or self._one(one, other)) and self._same(old[one], new[other], "", answer=True)
-                for one, other in zip(old, new, strict=True)
-            )
-        if key == "headers":
-            old = {name: value for name, value in old.items() if not _HEADER.fullmatch(name)}
-            new = {name: value for name, value in new.items() if not _HEADER.fullmatch(name)}
-        return list(old) == list(new) and all(
-            (key == "series" and answer and _SERIES.fullmatch(name) is not None)
-            or self._same(value, new[name], name, answer=answer)
-            for name, value in old.items()
-        )
-
-    def _same_text(self, old: str, new: str, key: str) -> bool:
-        """The templates of a stream's events, which say ids and times too."""
-        if key != "events":
-            return False
-        found = zip(_ID_IN_TEXT.finditer(old), _ID_IN_TEXT.finditer(new), strict=False)
-        return _masked(old) == _masked(new) and all(
-            one[2] == other[2] or self._one(one[2], other[2]) for one, other in found
-        )
+def _shared(slices: reader.Slices) -> dict[str, Plain]:
+    """All values that the documents share, by name."""
+    found: dict[str, Plain] = {}
+    for at in range(len(slices)):
+        if slices.has(at, b"\nshared:"):
+            found |= shared.values_of(_parsed(slices.text(at)))
+    return found
 
 
-def _masked(events: str) -> str:
-    return _TIME_IN_TEXT.sub(r'"\1":0', _ID_IN_TEXT.sub(r'"\1":""', events))
+# -- which call is which --------------------------------------------------------------------------------
+
+
+class _Differ(Exception):
+    """The lines of the two recordings are others."""
+
+
+_Match: TypeAlias = Callable[[Lane], list[tuple[Any, Lane]]]
+
+
+def _calls(
+    old: StoredCassette, olds: Sequence[int], new: StoredCassette, news: Sequence[int], match: _Match
+) -> Iterator[Pair]:
+    """The calls of the run, or inside one call, with those inside of them."""
+    if len(olds) != len(news):
+        raise _Differ
+    first, second = old.lanes(olds), new.lanes(news)
+    strangers = zip(first.strangers, second.strangers, strict=False)
+    if len(first.strangers) != len(second.strangers):
+        raise _Differ
+    for left, right in ((first.main, second.main), *strangers):
+        for one, other in _line(left, right, match):
+            at, there = olds[one], news[other]
+            yield at, there
+            yield from _calls(old, old.inside(at), new, new.inside(there), match)
+
+
+def _line(old: Lane, new: Lane, match: _Match) -> Iterator[Pair]:
+    """The calls of a line and of those it started."""
+    lines, others = match(old), match(new)
+    if len(old.calls) != len(new.calls) or [key for key, _ in lines] != [key for key, _ in others]:
+        raise _Differ
+    keys, other_keys = ({line: key for key, line in each} for each in (lines, others))
+    yield from zip(old.calls, new.calls, strict=True)
+    for (_, line), (_, other) in zip(lines, others, strict=True):
+        if not _waits(line, keys) <= _waits(other, other_keys):
+            raise _Differ
+        yield from _line(line, other, match)
+
+
+def _waits(line: Lane, keys: dict[Lane, Any]) -> set[Any]:
+    """The lines that had ended before this one was started."""
+    return set() if line.place is None else {keys[one] for one in line.place.waited[: line.waits]}
+
+
+def _in_order(line: Lane) -> list[tuple[Any, Lane]]:
+    """The lines that it started, those of one place by what they called, as the file has them."""
+    started = sorted(line.children.values(), key=lambda child: child.born[0])
+    return [((child.born[0], number), child) for number, child in enumerate(started)]
+
+
+def _by_position(line: Lane) -> list[tuple[Any, Lane]]:
+    """The same, those of one place in the order in which they were started."""
+    return [(child.born, child) for child in sorted(line.children.values(), key=lambda child: child.born)]

@@ -35,6 +35,7 @@ class StoredCassette:
         header, end: its first and last document; `end` is None for a recording that was cut off.
         verdict: what the checksum says: ``"ok"``, ``"absent"`` or ``"differs"``.
         warnings: sentences for the user about what is odd but not wrong.
+        slices: its documents, not parsed.
         tops: positions of the calls that were made inside no other call.
     """
 
@@ -53,9 +54,9 @@ class StoredCassette:
         text = reader.read_text(path, torn=self._may_be_torn) if text is None else text
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
-        self._slices = reader.split(text)
-        self._documents = Documents(path, self._slices)
-        self._places: Sequence[int] = range(1, len(self._slices))  # of the calls, among the slices
+        self.slices = reader.split(text)
+        self._documents = Documents(path, self.slices)
+        self._places: Sequence[int] = range(1, len(self.slices))  # of the calls, among the slices
         self.header = self._read_header()
         self.verdict, self.end = self._read_end(text)
         self._documents.trusted = self.verdict == "ok"
@@ -122,7 +123,7 @@ class StoredCassette:
 
     @cached_property
     def _any_secrets(self) -> bool:
-        return any(self._slices.has(place, b"<secret:") for place in self._places)
+        return any(self.slices.has(place, b"<secret:") for place in self._places)
 
     def inside(self, at: int) -> list[int]:
         """The positions of the calls that were made directly inside the one at a position."""
@@ -140,7 +141,7 @@ class StoredCassette:
         """How many LLM calls were made inside the top-level call of that number (from 0), at any depth."""
         first = self.tops[number] + 1
         last = self.tops[number + 1] if number + 1 < len(self.tops) else len(self)
-        return sum(self._slices.has(self._places[at], b"\nllm: ") for at in range(first, last))
+        return sum(self.slices.has(self._places[at], b"\nllm: ") for at in range(first, last))
 
     def lanes(self, calls: Sequence[int]) -> Lanes:
         """The lanes that made these calls (of the run, or inside one call); calls go by their numbers.
@@ -162,7 +163,7 @@ class StoredCassette:
 
     def _may_have_lane(self, at: int) -> bool:
         trusted = self.verdict == "ok"  # written by us: a lane stands on a line of its own
-        return not trusted or self._slices.has(self._places[at], b"\nlane: ")
+        return not trusted or self.slices.has(self._places[at], b"\nlane: ")
 
     def call(self, number: int) -> Call:
         """The top-level call of that number (from 0) with its children, as users see it."""
@@ -197,7 +198,7 @@ class StoredCassette:
             try:
                 _check_value("output", self.end.output)
             except Fault as fault:
-                yield self._documents.located(fault, len(self._slices) - 1)
+                yield self._documents.located(fault, len(self.slices) - 1)
         if sound:
             yield from self._lane_problems()
 
@@ -247,8 +248,8 @@ class StoredCassette:
             raise self._documents.located(Fault(fault.field, problem), 0) from None
 
     def _read_end(self, text: str) -> tuple[integrity.Verdict, frame.End | None]:
-        last = len(self._slices) - 1
-        if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
+        last = len(self.slices) - 1
+        if last > 0 and (self.slices.begins(last, "end:") or self._is_end(last)):
             self._places = range(1, last)
             verdict = integrity.verify(text)
             if self._may_be_torn and verdict != "ok":  # killed while it wrote the end
@@ -260,11 +261,11 @@ class StoredCassette:
                 raise self._documents.located(fault, last) from None
         if not self._may_be_torn:
             self._fail(
-                f"the end document is missing, so the file was cut off; {_MEND}", self._slices.line(last)
+                f"the end document is missing, so the file was cut off; {_MEND}", self.slices.line(last)
             )
         # while recording, every whole document is followed by its separator: what has none is torn
         self._places = range(1, last)
-        if last > 0 and self._slices.text(last).strip():
+        if last > 0 and self.slices.text(last).strip():
             self.warnings.append(
                 f"{self.path}: the last call was cut off while it was written; it is left out"
             )
@@ -281,7 +282,7 @@ class StoredCassette:
             self._places = self._in_order_of_start()
             return [at for at in range(len(self)) if self._own(at).depth == 0]
         if self.verdict == "ok":  # written by us: depth is the first field where it is there at all
-            return [at for at, place in enumerate(self._places) if not self._slices.begins(place, "depth:")]
+            return [at for at, place in enumerate(self._places) if not self.slices.begins(place, "depth:")]
         return [at for at in range(len(self)) if self._own(at).depth == 0]
 
     def _in_order_of_start(self) -> list[int]:

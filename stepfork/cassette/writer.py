@@ -160,7 +160,7 @@ class Writer:
         good, target = self._good, self.path
         if failed and good is not None and not good.failed:
             target = self._failed()
-        elif good is not None and same_behaviour(self.path, text):
+        elif good is not None and same_behaviour(good, text):
             self.discard()
             return Written(self.path, unchanged=True)
         data = _bytes(text)

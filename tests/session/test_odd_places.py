@@ -1,4 +1,4 @@
-"""Where a cassette cannot be, or is not what it seems: one clear error, nothing lost, nothing written there."""
+"""Where a cassette cannot be, or is not what it seems: one clear error, nothing lost, nothing written."""
 
 from __future__ import annotations
 
