@@ -30,8 +30,8 @@ def same_behaviour(standing: StoredCassette, text: str) -> bool:
 
     >>> from pathlib import Path
     >>> from stepfork.cassette.integrity import sealed
-    >>> one = sealed("stepfork: 1\\nname: a\\nrecorded_at: x\\n---\\nend: completed\\n")
-    >>> same_behaviour(StoredCassette(Path("a.yaml"), text=one), sealed(one.replace("x", "y")))
+    >>> one = sealed("stepfork: 1\\nname: a\\nrecorded_at: now\\n---\\nend: completed\\n")
+    >>> same_behaviour(StoredCassette(Path("a.yaml"), text=one), sealed(one.replace("now", "then")))
     True
     """
     if standing.verdict != "ok":
