@@ -194,11 +194,15 @@ class StoredCassette:
             except Fault as fault:
                 sound = False
                 yield self._documents.located(fault, place)
+        around: list[tuple[int, str, Plain]] = [(0, "args", self.header.args)]
         if self.end is not None:
+            last = len(self.slices) - 1
+            around += [(last, "output", self.end.output), (last, "error", self.end.error)]
+        for place, field, value in around:
             try:
-                _check_value("output", self.end.output)
+                _check_value(field, value)
             except Fault as fault:
-                yield self._documents.located(fault, len(self.slices) - 1)
+                yield self._documents.located(fault, place)
         if sound:
             yield from self._lane_problems()
 

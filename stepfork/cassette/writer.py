@@ -227,6 +227,20 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return about.st_ino, about.st_size, about.st_mtime_ns
 
 
+def cassette_of(failed: Path) -> Path:
+    """The cassette that a failed recording is one of.
+
+    Raises:
+        ConfigError: if its name does not end in ``.failed.yaml``.
+
+    >>> str(cassette_of(Path("cassettes/a.failed.yaml")))
+    'cassettes/a.yaml'
+    """
+    if not failed.name.endswith(".failed.yaml"):
+        raise ConfigError(f"{failed} is no failed recording: its name must end in '.failed.yaml'")
+    return failed.with_name(failed.name.removesuffix(".failed.yaml") + ".yaml")
+
+
 def adopt(failed: Path) -> Path:
     """Puts a failed recording in the place of its cassette; gives the cassette's path.
 
@@ -234,13 +248,12 @@ def adopt(failed: Path) -> Path:
         CassetteError: if it, or what stands in its place, is no readable cassette, or cannot be replaced.
         ConfigError: if its name does not end in ``.failed.yaml``.
     """
-    if not failed.name.endswith(".failed.yaml"):
-        raise ConfigError(f"{failed} is no failed recording: its name must end in '.failed.yaml'")
+    target = Path(os.path.realpath(cassette_of(failed)))
     StoredCassette(failed)
-    target = Path(os.path.realpath(failed.with_name(failed.name.removesuffix(".failed.yaml") + ".yaml")))
     with contextlib.suppress(FileNotFoundError):
         StoredCassette(target)
     try:
+        files.check_writable(target)
         os.replace(failed, target)
     except OSError as error:
         raise CassetteError(f"cannot be written: {error.strerror or error}", file=target) from None

@@ -21,7 +21,9 @@ from stepfork.session.workspace import workspace
 def adopt(file: str) -> int:
     """Put a failed recording in the place of the cassette beside it."""
     path = cassette_at(file)
-    workspace.check_writable(path, workspace.settings())
+    settings = workspace.settings()
+    for place in (path, writer.cassette_of(path)):
+        workspace.check_writable(place, settings)
     try:
         target = writer.adopt(path)
     except FileNotFoundError:
