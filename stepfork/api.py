@@ -167,6 +167,8 @@ class Session:
         settings = workspace.settings(self._marker, self._overrides)
         path = workspace.cassette_path(self._given, settings)
         action: Action = decide(settings.mode, exists=os.path.exists(path), ci=bool(os.environ.get("CI")))
+        if action == "record":
+            workspace.check_writable(path, settings)
         stack = ExitStack()
         try:
             if action != "off":

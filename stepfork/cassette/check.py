@@ -38,10 +38,13 @@ def faults_of(path: Path) -> tuple[StoredCassette | None, list[CassetteError]]:
 def _document_faults(path: Path) -> list[CassetteError]:
     """The faults of a file's documents, each taken by itself."""
     try:
-        documents = Documents(path, reader.split(reader.read_text(path)))
+        text = reader.read_text(path)
     except CassetteError:
         return []
-    faults = []
+    documents = Documents(path, reader.split(text))
+    faults: list[CassetteError] = []
+    if not text.strip():
+        return faults
     for at in range(len(documents.slices)):
         try:
             _read(documents, at)

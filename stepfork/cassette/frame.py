@@ -11,6 +11,8 @@ from stepfork.cassette.fields import Fault
 from stepfork.core.model import Plain
 
 FORMAT_VERSION: Final = 1
+CHECKSUM: Final = "sha256"
+"""The last field of the end."""
 _HEADER: Final = {
     "stepfork": "number",
     "name": "text",
@@ -20,7 +22,7 @@ _HEADER: Final = {
     "env": "mapping",
     "recorded_at": "text",
 }
-_END: Final = {"end": "text", "test": "text", "output": "any", "error": "mapping", "sha256": "text"}
+_END: Final = {"end": "text", "test": "text", "output": "any", "error": "mapping", CHECKSUM: "text"}
 
 
 class UnknownVersion(Fault):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Verdict: TypeAlias = Literal["ok", "absent", "differs"]
-_LINE = re.compile(r'sha256: "([0-9a-f]{64})"\n\Z')
+SEAL: Final = "stepfork seal"
+"""The command that gives an edited file the checksum that fits it."""
+_LINE: Final = re.compile(r'sha256: "([0-9a-f]{64})"\n\Z')
 
 
 def sealed(text: str) -> str:

@@ -35,8 +35,10 @@ _CONFLICT: Final = re.compile(r"^(?:<{7} .*|\|{7} .*|={7}|>{7} .*)$", re.MULTILI
 _CONFLICT_SIGNS: Final = ("<<<<<<< ", ">>>>>>> ", "=======", "||||||| ")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, torn: bool = False) -> str:
     """The text of a file, with LF line ends and without a byte order mark.
+
+    A `torn` one may end in the middle of a character, which is then left out.
 
     Raises:
         FileNotFoundError: if there is none.
@@ -58,6 +60,8 @@ def read_text(path: Path) -> str:
     try:
         return normal(data.decode("utf-8"))
     except UnicodeDecodeError as error:
+        if torn and error.end == len(data) and error.reason == "unexpected end of data":
+            return normal(data[: error.start].decode("utf-8"))
         line = data.count(b"\n", 0, error.start) + 1
         raise CassetteError(f"not UTF-8: {error.reason}", file=path, line=line) from None
 

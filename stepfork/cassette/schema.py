@@ -85,27 +85,31 @@ class Document:
     extension: Extension | None = None
 
 
-def call_document(
-    recorded: Recorded, place: Place | None = None, extension: Extension | None = None
-) -> dict[str, Plain]:
-    """The document of a call; `place` is written only while recording, where it is not the plain order.
+def place_fields(place: Place) -> dict[str, Plain]:
+    """The fields that stand before all others while a file grows, where its order does not say it all.
 
-    `extension` stands in place of the request.
+    >>> place_fields(Place(3, parent=1))
+    {'start': 3, 'parent': 1}
+    """
+    document: dict[str, Plain] = {"start": place.start}
+    if place.parent is not None:
+        document["parent"] = place.parent
+    if place.line is not None:
+        document["line"] = place.line
+    if place.lines:
+        document["lines"] = [
+            [line.line, line.starter, line.calls, line.forks, list(line.after)] for line in place.lines
+        ]
+    return document
+
+
+def call_document(recorded: Recorded, extension: Extension | None = None) -> dict[str, Plain]:
+    """The document of a call; `extension` stands in place of the request.
 
     >>> call_document(Recorded(Incoming("tool", "search", {"q": "go"}), {"result": 1}))
     {'tool': 'search', 'args': {'q': 'go'}, 'result': 1}
     """
     document: dict[str, Plain] = {}
-    if place is not None:
-        document["start"] = place.start
-        if place.parent is not None:
-            document["parent"] = place.parent
-        if place.line is not None:
-            document["line"] = place.line
-        if place.lines:
-            document["lines"] = [
-                [line.line, line.starter, line.calls, line.forks, list(line.after)] for line in place.lines
-            ]
     if recorded.depth:
         document["depth"] = recorded.depth
     call = recorded.call

@@ -35,6 +35,7 @@ class StoredCassette:
         header, end: its first and last document; `end` is None for a recording that was cut off.
         verdict: what the checksum says: ``"ok"``, ``"absent"`` or ``"differs"``.
         warnings: sentences for the user about what is odd but not wrong.
+        slices: its documents, not parsed.
         tops: positions of the calls that were made inside no other call.
     """
 
@@ -49,12 +50,13 @@ class StoredCassette:
         self._classes = classes
         self.warnings: list[str] = []
         self._marks: dict[int, Mark | None] = {}  # of the calls of a partial file
-        text = reader.read_text(path) if text is None else text
+        self._may_be_torn = _PARTIAL.search(path.name) is not None
+        text = reader.read_text(path, torn=self._may_be_torn) if text is None else text
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
-        self._slices = reader.split(text)
-        self._documents = Documents(path, self._slices)
-        self._places: Sequence[int] = range(1, len(self._slices))  # of the calls, among the slices
+        self.slices = reader.split(text)
+        self._documents = Documents(path, self.slices)
+        self._places: Sequence[int] = range(1, len(self.slices))  # of the calls, among the slices
         self.header = self._read_header()
         self.verdict, self.end = self._read_end(text)
         self._documents.trusted = self.verdict == "ok"
@@ -63,7 +65,10 @@ class StoredCassette:
             what = "has no checksum" if self.verdict == "absent" else "was changed since it was recorded"
             for problem in self.problems():
                 raise problem
-            self.warnings.append(f"{path}: the cassette {what}; it reads well and is replayed as it is")
+            self.warnings.append(
+                f"{path}: the cassette {what}; it reads well and is replayed as it is; "
+                f"once the change is reviewed: {integrity.SEAL} {path}"
+            )
 
     def __len__(self) -> int:
         return len(self._places)
@@ -83,6 +88,20 @@ class StoredCassette:
     def failed(self) -> bool:
         """Whether the recording may not replace a good one: its run or its test failed, or it was cut off."""
         return self.end is None or self.end.status == "failed" or self.end.test == "failed"
+
+    def refuse_changed(self) -> None:
+        """What opening it means under ``integrity = "error"``.
+
+        Raises:
+            CassetteError: if the file does not fit its checksum, or has none. A partial file has none yet.
+        """
+        if self.end is not None and self.verdict != "ok":
+            what = "has no checksum" if self.verdict == "absent" else "does not fit its checksum"
+            raise CassetteError(
+                f"{what}, and integrity is 'error'; restore the file, record again, or review the change "
+                f"and seal it: {integrity.SEAL} {self.path}",
+                file=self.path,
+            )
 
     def recorded(self, at: int) -> Recorded:
         """The call at a position; parsed the first time, kept from then on. It is not to be changed.
@@ -104,7 +123,7 @@ class StoredCassette:
 
     @cached_property
     def _any_secrets(self) -> bool:
-        return any(self._slices.has(place, b"<secret:") for place in self._places)
+        return any(self.slices.has(place, b"<secret:") for place in self._places)
 
     def inside(self, at: int) -> list[int]:
         """The positions of the calls that were made directly inside the one at a position."""
@@ -122,7 +141,7 @@ class StoredCassette:
         """How many LLM calls were made inside the top-level call of that number (from 0), at any depth."""
         first = self.tops[number] + 1
         last = self.tops[number + 1] if number + 1 < len(self.tops) else len(self)
-        return sum(self._slices.has(self._places[at], b"\nllm: ") for at in range(first, last))
+        return sum(self.slices.has(self._places[at], b"\nllm: ") for at in range(first, last))
 
     def lanes(self, calls: Sequence[int]) -> Lanes:
         """The lanes that made these calls (of the run, or inside one call); calls go by their numbers.
@@ -144,7 +163,7 @@ class StoredCassette:
 
     def _may_have_lane(self, at: int) -> bool:
         trusted = self.verdict == "ok"  # written by us: a lane stands on a line of its own
-        return not trusted or self._slices.has(self._places[at], b"\nlane: ")
+        return not trusted or self.slices.has(self._places[at], b"\nlane: ")
 
     def call(self, number: int) -> Call:
         """The top-level call of that number (from 0) with its children, as users see it."""
@@ -175,11 +194,15 @@ class StoredCassette:
             except Fault as fault:
                 sound = False
                 yield self._documents.located(fault, place)
+        around: list[tuple[int, str, Plain]] = [(0, "args", self.header.args)]
         if self.end is not None:
+            last = len(self.slices) - 1
+            around += [(last, "output", self.end.output), (last, "error", self.end.error)]
+        for place, field, value in around:
             try:
-                _check_value("output", self.end.output)
+                _check_value(field, value)
             except Fault as fault:
-                yield self._documents.located(fault, len(self._slices) - 1)
+                yield self._documents.located(fault, place)
         if sound:
             yield from self._lane_problems()
 
@@ -229,20 +252,24 @@ class StoredCassette:
             raise self._documents.located(Fault(fault.field, problem), 0) from None
 
     def _read_end(self, text: str) -> tuple[integrity.Verdict, frame.End | None]:
-        last = len(self._slices) - 1
-        if last > 0 and (self._slices.begins(last, "end:") or self._is_end(last)):
+        last = len(self.slices) - 1
+        if last > 0 and (self.slices.begins(last, "end:") or self._is_end(last)):
             self._places = range(1, last)
+            verdict = integrity.verify(text)
+            if self._may_be_torn and verdict != "ok":  # killed while it wrote the end
+                self.warnings.append(f"{self.path}: the end was cut off while it was written; it is left out")
+                return "absent", None
             try:
-                return integrity.verify(text), frame.read_end(self._documents.parse(last))
+                return verdict, frame.read_end(self._documents.parse(last))
             except Fault as fault:
                 raise self._documents.located(fault, last) from None
-        if _PARTIAL.search(self.path.name) is None:
+        if not self._may_be_torn:
             self._fail(
-                f"the end document is missing, so the file was cut off; {_MEND}", self._slices.line(last)
+                f"the end document is missing, so the file was cut off; {_MEND}", self.slices.line(last)
             )
         # while recording, every whole document is followed by its separator: what has none is torn
         self._places = range(1, last)
-        if last > 0 and self._slices.text(last).strip():
+        if last > 0 and self.slices.text(last).strip():
             self.warnings.append(
                 f"{self.path}: the last call was cut off while it was written; it is left out"
             )
@@ -259,7 +286,7 @@ class StoredCassette:
             self._places = self._in_order_of_start()
             return [at for at in range(len(self)) if self._own(at).depth == 0]
         if self.verdict == "ok":  # written by us: depth is the first field where it is there at all
-            return [at for at, place in enumerate(self._places) if not self._slices.begins(place, "depth:")]
+            return [at for at, place in enumerate(self._places) if not self.slices.begins(place, "depth:")]
         return [at for at in range(len(self)) if self._own(at).depth == 0]
 
     def _in_order_of_start(self) -> list[int]:

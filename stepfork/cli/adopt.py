@@ -12,6 +12,7 @@ from stepfork.cli.faults import FINE
 from stepfork.cli.files import cassette_at, shown
 from stepfork.cli.settings import settings_options
 from stepfork.session.faults import Hints, not_found
+from stepfork.session.workspace import workspace
 
 
 @click.command()
@@ -20,6 +21,9 @@ from stepfork.session.faults import Hints, not_found
 def adopt(file: str) -> int:
     """Put a failed recording in the place of the cassette beside it."""
     path = cassette_at(file)
+    settings = workspace.settings()
+    for place in (path, writer.cassette_of(path)):
+        workspace.check_writable(place, settings)
     try:
         target = writer.adopt(path)
     except FileNotFoundError:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from stepfork.cassette.store import StoredCassette
-from stepfork.errors import CassetteError, ConfigError
+from stepfork.errors import ConfigError
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.workspace import workspace
 
@@ -50,9 +50,8 @@ def open_cassette(path: Path) -> StoredCassette:
     except FileNotFoundError:
         hints = Hints(record=f"stepfork record MODULE:FUNCTION -o {shown(path)}")
         raise not_found(Path(shown(path)), hints) from None
-    if cassette.end is not None and cassette.verdict != "ok" and settings.integrity == "error":
-        what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
-        raise CassetteError(f"{what}, and integrity is 'error'; restore the file, or record again", file=path)
+    if settings.integrity == "error":
+        cassette.refuse_changed()
     if settings.integrity != "off":
         warn(cassette.warnings)
     return cassette

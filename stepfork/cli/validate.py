@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from stepfork.cassette.integrity import SEAL
 from stepfork.cli import output
 from stepfork.cli.faults import BAD_INPUT, FAILED, FINE, NOTHING_TO_VERIFY
 from stepfork.cli.files import cassette_at, shown
@@ -45,7 +46,10 @@ def _check(file: str, verify_integrity: bool) -> int:
     wanted = verify_integrity or workspace.settings().integrity != "off"
     calls = f"{len(cassette.tops)} call{'' if len(cassette.tops) == 1 else 's'}"
     if cassette.verdict == "differs" and wanted:
-        output.complain(f"{where}: the checksum is wrong: the file was changed since it was recorded")
+        output.complain(
+            f"{where}: the checksum is wrong: the file was changed since it was recorded; "
+            f"once the change is reviewed: {SEAL} {where}"
+        )
         return FAILED
     if cassette.verdict == "absent" and verify_integrity:
         output.complain(f"{where}: there is no checksum to verify")

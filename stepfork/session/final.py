@@ -52,7 +52,7 @@ def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: 
     if ticket.text is None:
         call = replace(ticket.call, args=args)
         unfinished = Recorded(call, {}, ticket.depth, unfinished=True, mark=mark)
-        return schema.call_document(unfinished, None, extension)
+        return schema.call_document(unfinished, extension)
     text = schema.marked(ticket.text, ticket.call, mark)
     document = redactor.redact(reader.parse_document(text, known_tags=TAGS), keys=False)
     assert isinstance(document, dict)

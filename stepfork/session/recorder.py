@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from stepfork.cassette import emitter, frame, reader, schema, stream
 from stepfork.cassette.bases import REACH, Asked, ask
@@ -25,6 +27,9 @@ from stepfork.errors import RecordingError
 from stepfork.session.final import final_documents
 from stepfork.session.ticket import Ticket
 
+_DROPPED: Final = ""
+"""The text of a call that is not recorded."""
+
 
 class Recorder:
     """One recording in progress."""
@@ -44,12 +49,12 @@ class Recorder:
 
     def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
         """A call starts: its question is taken down before anything can change it."""
-        redacted = self._redactor.redact(call.args)
-        target = self._redactor.redact(call.target)
-        assert isinstance(target, dict)
         depth = 0 if parent is None else parent.depth + 1
-        asked = Incoming(call.kind, call.name, redacted, target)
-        ticket = Ticket(asked, len(self._tickets), parent, depth, line, Scope())
+        ticket = Ticket(Incoming(call.kind, call.name, {}), len(self._tickets), parent, depth, line, Scope())
+        try:
+            ticket.call = self._redacted(call)
+        except Exception as bug:
+            self._fail(ticket, bug)
         ticket.found = self._redactor.count
         line.add(ticket)
         self._tickets.append(ticket)
@@ -57,36 +62,47 @@ class Recorder:
             self.bodies += 1
         return ticket
 
+    def _redacted(self, call: Incoming) -> Incoming:
+        args, target = self._redactor.redact(call.args), self._redactor.redact(call.target)
+        assert isinstance(target, dict)
+        return Incoming(call.kind, call.name, args, target)
+
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
-        """The call ended; it is on disk when this returns."""
+        """The call ended; it is on disk when this returns, unless the disk is full (`Writer.append`)."""
+        if ticket.text == _DROPPED:
+            return
+        try:
+            text = self._write_down(ticket, outcome)
+        except Exception as bug:
+            self._fail(ticket, bug)
+            return
+        with contextlib.suppress(OSError):  # it waits; if the disk is still full at the end, that is an error
+            self._writer.append(text)
+
+    def _write_down(self, ticket: Ticket, outcome: dict[str, Plain]) -> str:
+        """The document of a call as the growing file has it; nothing is noted down before it is made."""
         redacted = self._redact_outcome(ticket.call.kind, outcome)
         asked = self._ask(ticket)
-        recorded = Recorded(ticket.call, redacted, ticket.depth)
-        place = self._place(ticket)
+        call = ticket.call
+        if asked is not None and asked.request is not None:
+            call = replace(call, args=asked.request)
+        recorded = Recorded(call, redacted, ticket.depth)
         extension = None if asked is None else asked.extension
-        document = schema.call_document(recorded, place, extension)
-        ticket.text = emitter.emit_document(document)
-        ticket.large = large_values(document, ticket.text)
+        document = schema.call_document(recorded, extension)
+        text = emitter.emit_document(document)
+        large = large_values(document, text)
+        place = self._place(ticket)
+        ticket.call, ticket.asked, ticket.text, ticket.large = call, asked, text, large
         self._written += 1
-        try:
-            self._writer.append(ticket.text)
-        except OSError as error:
-            self.refused.append(
-                RecordingError(f"{self._writer.partial} cannot be written: {error.strerror or error}")
-            )
-        if place is not None:
-            ticket.text = emitter.emit_document(schema.call_document(recorded, None, extension))
+        if asked is not None:
+            self._asked[ticket.line].appendleft(asked)
+        return text if place is None else emitter.emit_document(schema.place_fields(place)) + text
 
     def _ask(self, ticket: Ticket) -> Asked | None:
         """Tells the question of an LLM call by one of its line that is in the file already."""
         if ticket.call.kind != "llm":
             return None
-        before = self._asked.setdefault(ticket.line, deque(maxlen=REACH))
-        asked = ticket.asked = ask(ticket.call.args, before)
-        before.appendleft(asked)
-        if asked.request is not None:
-            ticket.call = replace(ticket.call, args=asked.request)
-        return asked
+        return ask(ticket.call.args, self._asked.setdefault(ticket.line, deque(maxlen=REACH)))
 
     def _place(self, ticket: Ticket) -> schema.Place | None:
         """What the file has to say while it grows; nothing where the order of the calls says it all."""
@@ -141,7 +157,20 @@ class Recorder:
 
     def drop(self, ticket: Ticket) -> None:
         """The call ended in a way that has no plain form: it is not recorded."""
-        ticket.text = ""
+        ticket.text = _DROPPED
+
+    def _fail(self, ticket: Ticket, bug: Exception) -> None:
+        """Something that nobody foresaw kept a call from being written. The live run goes on."""
+        self.drop(ticket)
+        call = describe(ticket.call.kind, ticket.call.name)
+        self.refused.append(
+            RecordingError(
+                f"{call} cannot be recorded: {self._redactor.redact_text(cause(bug))}; "
+                "let it take and return less, or leave it out with 'exclude'",
+                call=call,
+                type=type(bug).__name__,
+            )
+        )
 
     def close(self, end: frame.End) -> Written:
         """Ends the recording; gives where it went.
@@ -150,6 +179,12 @@ class Recorder:
             CassetteError: if the file cannot be written.
         """
         return self._writer.finish(final_documents(self._in_order(self._scope), self._redactor), end)
+
+    def release(self) -> str:
+        """Lets go of the file if the recording could not be ended; says where what was recorded is."""
+        left = self._writer.left()
+        self._writer.release()
+        return left
 
     def ambiguous(self) -> str:
         """What to warn of: equal calls made at the same time with different answers; "" if there are none."""
@@ -189,7 +224,7 @@ class Recorder:
 
     def _in_order(self, scope: Scope) -> Iterator[tuple[Ticket, Mark | None]]:
         """The calls of a scope in their final order, each before those made inside of it."""
-        rows = layout(scope, lambda ticket: sort_key(ticket.call), lambda ticket: ticket.text != "")
+        rows = layout(scope, lambda ticket: sort_key(ticket.call), lambda ticket: ticket.text != _DROPPED)
         for ticket, mark in rows:
             yield ticket, mark
             if ticket.scope.in_use:
@@ -207,6 +242,17 @@ class Recorder:
                 }
                 return {**redacted, "stream": {**stream.encode(clean), **ends}}
         return redacted
+
+
+def cause(bug: Exception) -> str:
+    """What kept something from being written, in one clause.
+
+    >>> cause(ValueError("the value is nested deeper than 200 levels")), cause(RecursionError())
+    ('the value is nested deeper than 200 levels', 'the value is nested too deep')
+    """
+    if isinstance(bug, RecursionError):
+        return "the value is nested too deep"
+    return " ".join(text_of(bug).split()) or type(bug).__name__
 
 
 def _answer_of(ticket: Ticket) -> str:

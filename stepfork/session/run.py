@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
-from stepfork.cassette import frame
+from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
@@ -25,7 +25,7 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
-    CassetteError,
+    ConfigError,
     RecordingError,
     StepforkError,
     UnsupportedCallError,
@@ -34,7 +34,7 @@ from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
 from stepfork.session.modes import Action
-from stepfork.session.recorder import Recorder, described, end_of
+from stepfork.session.recorder import Recorder, cause, described, end_of
 from stepfork.session.replayer import Body, PastRecording, Replayer
 from stepfork.session.ticket import Ticket
 
@@ -167,13 +167,17 @@ class Run:
         """
         if self.action == "record":
             try:
-                self._output = encode(value, "output", self.classes)
+                output = encode(value, "output", self.classes)
+                emitter.emit_document({"output": output})
+                self._output = output
             except Unsupported as problem:
                 raise RecordingError(
                     f"the output cannot be recorded: {described(problem)}",
                     path=problem.path,
                     type=problem.type,
                 ) from None
+            except (ValueError, RecursionError) as bug:
+                raise RecordingError(f"the output cannot be recorded: {cause(bug)}", path="output") from None
 
     @property
     def unchecked(self) -> dict[str, int]:
@@ -429,7 +433,10 @@ class Run:
             env=self._redacted_env(),
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        return Writer(Path(self.file), header, fsync=self.settings.fsync)
+        try:
+            return Writer(Path(self.file), header, fsync=self.settings.fsync)
+        except (ValueError, RecursionError) as bug:
+            raise ConfigError(f"{self.path}: the header cannot be written: {cause(bug)}") from None
 
     def _redacted_env(self) -> dict[str, str]:
         redacted = self._redactor.redact(dict(self._recipe.env or {}))
@@ -443,11 +450,8 @@ class Run:
         except FileNotFoundError:
             hints = self._hints or faults.record_in_code(self.path)
             raise faults.not_found(self.path, hints, self._similar(self.path)) from None
-        if cassette.end is not None and cassette.verdict != "ok" and self.settings.integrity == "error":
-            what = "has no checksum" if cassette.verdict == "absent" else "does not fit its checksum"
-            raise CassetteError(
-                f"{what}, and integrity is 'error'; restore the file, or record again", file=self.path
-            )
+        if self.settings.integrity == "error":
+            cassette.refuse_changed()
         if self.settings.integrity != "off":
             for sentence in cassette.warnings:
                 warnings.warn(sentence, stacklevel=2)
@@ -473,6 +477,8 @@ class Run:
                 return False
             if os.getpid() != self._pid:  # a forked child: the file is its parent's
                 self.is_open = False
+                if self._recorder is not None:
+                    self._recorder.release()
                 return False
             for end in self._pending:
                 end()
@@ -522,6 +528,27 @@ class Run:
         error.add_note(replayer.left_over_note(left))
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
+        fault: StepforkError | None
+        try:
+            fault = self._end_recording(recorder, error, ending)
+        except StepforkError as found:
+            fault = found
+        except Exception as bug:
+            said = self._redactor.redact_text(cause(bug))
+            fault = RecordingError(f"{self.path}: the recording cannot be ended: {said}{recorder.release()}")
+        finally:
+            recorder.release()
+        if fault is None or _contains(error, fault):
+            return
+        self._latched = fault
+        if error is None or _is_clean_exit(error):
+            raise fault from error
+        error.add_note(f"the recording failed: {fault}")
+
+    def _end_recording(
+        self, recorder: Recorder, error: BaseException | None, ending: Ending
+    ) -> StepforkError | None:
+        """Writes the end; gives what kept the recording from being whole."""
         ended_by = None if ending != "run" or _is_clean_exit(error) else error
         faults_found = [*recorder.refused, *([self.fault] if self.fault is not None else [])]
         failed = ended_by is not None or bool(faults_found)
@@ -536,11 +563,7 @@ class Run:
         self.written = recorder.close(end)
         if warning := recorder.ambiguous():
             warnings.warn(f"{self.path}: {warning}", RuntimeWarning, stacklevel=2)
-        if faults_found and not (error is not None and _contains(error, faults_found[0])):
-            first = self._latched = faults_found[0]
-            if error is None:
-                raise first
-            error.add_note(f"the recording failed: {first}")
+        return faults_found[0] if faults_found else None
 
 
 def _is_clean_exit(error: BaseException | None) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy
+from stepfork.errors import CassetteError, ConfigError
 from stepfork.session import config
 from stepfork.session.config import Settings
 
@@ -72,9 +73,37 @@ class Workspace:
         return ClassPolicy(self.project_root(), settings.allow_classes, tuple(sdks))
 
     def cassette_path(self, path: str | os.PathLike[str], settings: Settings) -> Path:
-        """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory."""
+        """Where a cassette lies: relative paths start at ``cassette_dir``, else at the working directory.
+
+        Raises:
+            ConfigError: if it is no path at all.
+        """
+        if "\0" in os.fspath(path):
+            raise ConfigError(f"{os.fspath(path)!r} is no path: it holds a NUL")
         start = Path.cwd() if settings.cassette_dir is None else Path.cwd() / settings.cassette_dir
         return start / path
+
+    def check_writable(self, path: Path, settings: Settings) -> None:
+        """Refuses to write where a link leads out of the folder that a cassette seems to lie in.
+
+        That is ``cassette_dir`` or else the project; elsewhere the folder that the path names. Reading
+        follows links wherever they lead.
+
+        Raises:
+            CassetteError: if it does.
+        """
+        given = Path(os.path.abspath(path))
+        roots = [self.project_root()]
+        if settings.cassette_dir is not None:
+            roots.append(Path.cwd() / settings.cassette_dir)
+        roots = [root for root in roots if given.is_relative_to(os.path.abspath(root))] or [given.parent]
+        real = Path(os.path.realpath(path))
+        if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
+            raise CassetteError(
+                f"is not written: a link leads from there to {real}, out of {roots[0]}; "
+                "name the place that is meant, or set cassette_dir to it",
+                file=path,
+            )
 
 
 workspace: Final = Workspace()

@@ -11,7 +11,7 @@ from support.command import Project
 
 from stepfork.cli.settings import NAMES, spelled
 
-COMMANDS = ["record", "replay", "inspect", "validate", "export", "adopt"]
+COMMANDS = ["record", "replay", "inspect", "validate", "export", "adopt", "seal"]
 
 
 def test_help_lists_the_commands_and_exit_codes(project: Project) -> None:
