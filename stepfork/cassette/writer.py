@@ -45,6 +45,7 @@ class Writer:
     Attributes:
         path: the cassette the recording is meant for.
         partial: the file that grows.
+        header: what it began with.
     """
 
     def __init__(self, path: Path, header: frame.Header, *, fsync: bool = False) -> None:
@@ -63,8 +64,8 @@ class Writer:
             self._file = self._create()
         except OSError as error:
             raise CassetteError(f"cannot be written: {error.strerror or error}", file=self.partial) from None
-        self._header = emitter.emit_document(frame.header_document(header)) + SEPARATOR
-        self._write(self._header)
+        self.header = header
+        self._write(_head(header))
 
     def _standing(self) -> StoredCassette | None:
         """What stands at the path. A broken file is an error and never an empty one."""
@@ -127,13 +128,13 @@ class Writer:
         while data:
             data = data[os.write(self._file, data) :]
 
-    def finish(self, documents: Iterable[str], end: frame.End) -> Written:
-        """Closes the recording: its documents in their final order, the end, the checksum, one rename.
+    def finish(self, header: frame.Header, documents: Iterable[str], end: frame.End) -> Written:
+        """Closes the recording: its documents in their final form and order, the checksum, one rename.
 
         Raises:
             CassetteError: if the file cannot be written; the partial file is then kept.
         """
-        body = self._header + "".join(text + SEPARATOR for text in documents)
+        body = _head(header) + "".join(text + SEPARATOR for text in documents)
         text = integrity.sealed(body + emitter.emit_document(frame.end_document(end)))
         failed = end.status == "failed" or end.test == "failed"
         good, target = self._good, self.path
@@ -186,6 +187,10 @@ class Writer:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _head(header: frame.Header) -> str:
+    return emitter.emit_document(frame.header_document(header)) + SEPARATOR
 
 
 def _same_but_for_the_date(path: Path, text: str) -> bool:

@@ -37,7 +37,7 @@ _FIELDS: Final = (
     (
         "form-data",
         re.compile(
-            r"(?s)name=\"(?P<name>[^\"\r\n]{1,64})\"(?:\r?\n[^\r\n]+){0,3}(?:\r?\n){2}(?P<value>\S{8,4096})"
+            r"name=\"(?P<name>[^\"\r\n]{1,64})\"(?:\r?\n[^\r\n]+){0,3}(?:\r?\n){2}(?P<value>\S{8,4096})"
         ),
     ),
     (

@@ -1,4 +1,4 @@
-"""What an outcome should be, against what it was. Pure: knows plain Python values, no cassette."""
+"""What an outcome should be, against what it was. Knows Python values and what is secret; no cassette."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.canonical import canonical_text
+from stepfork.core.matching import ABSENT
+from stepfork.core.redaction import Redactor
 from stepfork.core.wording import spell_pair
+from stepfork.session import active
 
 _LIMIT = 200  # characters of a value in the message
 
@@ -27,43 +30,34 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     AssertionError: behavior mismatch at 'severity': expected "P0", got "P1"
     """
     __tracebackhide__ = True
-    fault = _fault(actual, expected, exact, "")
-    if fault is not None:
-        raise AssertionError(f"behavior mismatch{fault}")
+    found = _differ(actual, expected, exact, "")
+    if found is not None:
+        raise AssertionError(f"behavior mismatch{_worded(*found)}")
 
 
-def _fault(actual: Any, expected: Any, exact: bool, path: str) -> str | None:
+def _differ(actual: Any, expected: Any, exact: bool, path: str) -> tuple[str, Any, Any] | None:
+    """The first place where they differ, and what was expected there and what came."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = _step(path, key)
             if key not in actual:
-                return f" at {place!r}: expected {_spell(value)}, got nothing"
-            fault = _fault(actual[key], value, exact, place)
-            if fault is not None:
-                return fault
+                return place, value, ABSENT
+            found = _differ(actual[key], value, exact, place)
+            if found is not None:
+                return found
         extra = [key for key in actual if key not in expected] if exact else []
-        return (
-            f" at {_step(path, extra[0])!r}: expected nothing, got {_spell(actual[extra[0]])}"
-            if extra
-            else None
-        )
+        return (_step(path, extra[0]), ABSENT, actual[extra[0]]) if extra else None
     if isinstance(expected, list | tuple) and type(expected) is type(actual):
         for at, value in enumerate(expected):
             place = f"{path}[{at}]"
             if at >= len(actual):
-                return f" at {place!r}: expected {_spell(value)}, got nothing"
-            fault = _fault(actual[at], value, exact, place)
-            if fault is not None:
-                return fault
-        if len(actual) > len(expected):
-            return (
-                f" at {f'{path}[{len(expected)}]'!r}: expected nothing, got {_spell(actual[len(expected)])}"
-            )
-        return None
-    if type(actual) is type(expected) and _equal(actual, expected):
-        return None
-    old, new = _spell_both(expected, actual)
-    return f" at {path!r}: expected {old}, got {new}" if path else f": expected {old}, got {new}"
+                return place, value, ABSENT
+            found = _differ(actual[at], value, exact, place)
+            if found is not None:
+                return found
+        at = len(expected)
+        return (f"{path}[{at}]", ABSENT, actual[at]) if len(actual) > at else None
+    return None if type(actual) is type(expected) and _equal(actual, expected) else (path, expected, actual)
 
 
 def _equal(actual: Any, expected: Any) -> bool:
@@ -78,12 +72,21 @@ def _step(path: str, key: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _spell(value: Any) -> str:
-    return _spell_both(value, value)[0]
-
-
-def _spell_both(expected: Any, actual: Any) -> tuple[str, str]:
+def _worded(path: str, expected: Any, actual: Any) -> str:
+    """What differs in words, without the secrets that the open session knows, or that can be told."""
+    run = active.any_run()
+    redactor = Redactor() if run is None else run.redactor
     try:
-        return spell_pair(encode(expected), encode(actual), _LIMIT)
+        key = path.rpartition(".")[2]
+        old, new = spell_pair(_under(key, expected, redactor), _under(key, actual, redactor), _LIMIT)
     except Unsupported:
-        return repr(expected)[:_LIMIT], repr(actual)[:_LIMIT]
+        old, new = (redactor.redact_text(repr(value))[:_LIMIT] for value in (expected, actual))
+    return f"{f' at {redactor.redact_text(path)!r}' if path else ''}: expected {old}, got {new}"
+
+
+def _under(key: str, value: Any, redactor: Redactor) -> Any:
+    if value is ABSENT:
+        return value
+    redacted = redactor.redact({key: encode(value)})
+    assert isinstance(redacted, dict)
+    return next(iter(redacted.values()))

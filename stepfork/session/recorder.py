@@ -6,13 +6,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stepfork.cassette import emitter, frame, reader, schema, stream
+from stepfork.cassette import emitter, frame, reader, schema
 from stepfork.cassette.bases import REACH, Asked, ask
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
 from stepfork.cassette.shared import large_values
 from stepfork.cassette.store import call_tree
-from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
@@ -22,7 +21,13 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.redaction import Redactor
 from stepfork.errors import RecordingError
-from stepfork.session.final import final_documents
+from stepfork.session.final import (
+    final_documents,
+    may_hide_pieces,
+    redacted_fields,
+    redacted_header,
+    redacted_stream,
+)
 from stepfork.session.ticket import Ticket
 
 
@@ -45,8 +50,7 @@ class Recorder:
     def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
         """A call starts: its question is taken down before anything can change it."""
         redacted = self._redactor.redact(call.args)
-        target = self._redactor.redact(call.target)
-        assert isinstance(target, dict)
+        target = redacted_fields(call.target, self._redactor)
         depth = 0 if parent is None else parent.depth + 1
         asked = Incoming(call.kind, call.name, redacted, target)
         ticket = Ticket(asked, len(self._tickets), parent, depth, line, Scope())
@@ -64,6 +68,7 @@ class Recorder:
         recorded = Recorded(ticket.call, redacted, ticket.depth)
         place = self._place(ticket)
         extension = None if asked is None else asked.extension
+        ticket.in_pieces = may_hide_pieces(redacted.get("stream"))
         document = schema.call_document(recorded, place, extension)
         ticket.text = emitter.emit_document(document)
         ticket.large = large_values(document, ticket.text)
@@ -130,11 +135,12 @@ class Recorder:
             hint = "let the tool itself be the generator, or let it return a list"
         elif kind == "llm":
             hint = "pass a body that can be read more than once"
+        text = self._redactor.redact_text
         self.refused.append(
             RecordingError(
-                f"{call} cannot be recorded: {described(problem)}; {hint}",
+                text(f"{call} cannot be recorded: {described(problem)}; {hint}"),
                 call=call,
-                path=problem.path,
+                path=text(problem.path),
                 type=problem.type,
             )
         )
@@ -149,7 +155,8 @@ class Recorder:
         Raises:
             CassetteError: if the file cannot be written.
         """
-        return self._writer.finish(final_documents(self._in_order(self._scope), self._redactor), end)
+        documents = final_documents(self._in_order(self._scope), self._redactor)
+        return self._writer.finish(redacted_header(self._writer.header, self._redactor), documents, end)
 
     def ambiguous(self) -> str:
         """What to warn of: equal calls made at the same time with different answers; "" if there are none."""
@@ -196,16 +203,10 @@ class Recorder:
                 yield from self._in_order(ticket.scope)
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
-        redacted = self._redactor.redact(outcome, keys=kind == "tool")
-        assert isinstance(redacted, dict)
+        redacted = redacted_fields(outcome, self._redactor, keys=kind == "tool")
         held = redacted.get("stream")
-        if kind == "llm" and isinstance(held, dict) and _may_hide_pieces(held):
-            clean = mended(stream.decode(held), self._redactor.redact_text)
-            if clean is not None:
-                ends: dict[str, Plain] = {
-                    key: held[key] for key in ("broken", "closed", "cancelled") if key in held
-                }
-                return {**redacted, "stream": {**stream.encode(clean), **ends}}
+        if kind == "llm" and isinstance(held, dict):
+            return {**redacted, "stream": redacted_stream(held, self._redactor)}
         return redacted
 
 
@@ -222,12 +223,6 @@ def _answer_of(ticket: Ticket) -> str:
     if isinstance(streamed, dict):
         outcome = {**outcome, "stream": {**streamed, "wire": None}, "headers": None}
     return canonical_text(outcome)
-
-
-def _may_hide_pieces(held: dict[str, Plain]) -> bool:
-    """Whether a stream has texts in pieces that do not stand joined in its document."""
-    wire = held.get("wire")
-    return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
 
 
 def described(problem: Unsupported) -> str:
