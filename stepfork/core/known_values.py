@@ -16,6 +16,8 @@ from stepfork.core.secret_names import COOKIES, is_word
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
 _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
+_DEEPEST_JSON: Final = 3
+"""So many levels of JSON inside of JSON are seen through in a text that is none itself."""
 BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
@@ -137,9 +139,14 @@ def _may_spread(value: str, label: str) -> bool:
 
 
 def _spellings(value: str) -> list[str]:
-    """Other forms of a value: in URLs, in JSON."""
+    """Other forms of a value: in URLs, in JSON (and in JSON inside of that)."""
     raw = value.encode("utf-8", "surrogatepass")
-    forms = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    forms: list[str] = []
+    for ascii_only in (True, False):
+        form = value
+        for _ in range(_DEEPEST_JSON):
+            form = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            forms.append(form)
     if len(raw) <= 10_000:
         urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
         forms += urls

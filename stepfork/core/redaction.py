@@ -63,11 +63,11 @@ class Redactor:
         with self._lock:
             if self._is_clean(value, keys):
                 return value
-            while True:
+            while True:  # from the start each time: what is found later may be more than a part found before
                 known = self.count
-                value = self._walk(value, keys)
+                redacted = self._walk(value, keys)
                 if self.count == known:
-                    return value
+                    return redacted
 
     def redact_text(self, text: str) -> str:
         """A text (of an error, a report, a log) with its secrets replaced.

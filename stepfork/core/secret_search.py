@@ -20,7 +20,8 @@ _CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secre
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _AFTER_NAME: Final = frozenset("\"'`\\] \t=:")
 _SEPARATOR: Final = re.compile(
-    r"""(?P<close>\\{0,8}["'`]?)\]?(?:[ ]is(?=:))?[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
+    r"""(?P<close>\\{0,8}["'`]?)\]?(?:[ ]is(?=:))?"""
+    r"""[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
 )
 # Few `=`, `:` and `?` inside a value: so no text is scanned again from each of many names.
 _BARE: Final = re.compile(r"[^\s\"'`<>\\,;&(){}\[\]|:=]++(?:[:=]++[^\s\"'`<>\\,;&(){}\[\]|:=]++){0,3}+={0,2}")

@@ -9,6 +9,7 @@ from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.canonical import canonical_text
 from stepfork.core.matching import ABSENT
 from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import MARK, Renaming
 from stepfork.core.wording import spell_pair
 from stepfork.session import active
 
@@ -19,7 +20,8 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     """Asserts that an outcome is as expected; says the first place where it is not.
 
     Every key named in `expected` must be there and match; with `exact` nothing else may be there. Lists
-    match element by element. ``1``, ``1.0`` and ``True`` are different.
+    match element by element. ``1``, ``1.0`` and ``True`` are different. A placeholder of a secret stands for
+    what the open session knows to be one.
 
     Raises:
         AssertionError: ``behavior mismatch at 'escalation_required': expected true, got false``.
@@ -30,19 +32,22 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     AssertionError: behavior mismatch at 'severity': expected "P0", got "P1"
     """
     __tracebackhide__ = True
-    found = _differ(actual, expected, exact, "")
+    secrets = _Secrets()
+    found = _differ(actual, expected, exact, "", secrets)
     if found is not None:
-        raise AssertionError(f"behavior mismatch{_worded(*found)}")
+        raise AssertionError(f"behavior mismatch{secrets.worded(*found)}")
 
 
-def _differ(actual: Any, expected: Any, exact: bool, path: str) -> tuple[str, Any, Any] | None:
+def _differ(
+    actual: Any, expected: Any, exact: bool, path: str, secrets: _Secrets
+) -> tuple[str, Any, Any] | None:
     """The first place where they differ, and what was expected there and what came."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = _step(path, key)
             if key not in actual:
                 return place, value, ABSENT
-            found = _differ(actual[key], value, exact, place)
+            found = _differ(actual[key], value, exact, place, secrets)
             if found is not None:
                 return found
         extra = [key for key in actual if key not in expected] if exact else []
@@ -52,12 +57,15 @@ def _differ(actual: Any, expected: Any, exact: bool, path: str) -> tuple[str, An
             place = f"{path}[{at}]"
             if at >= len(actual):
                 return place, value, ABSENT
-            found = _differ(actual[at], value, exact, place)
+            found = _differ(actual[at], value, exact, place, secrets)
             if found is not None:
                 return found
         at = len(expected)
         return (f"{path}[{at}]", ABSENT, actual[at]) if len(actual) > at else None
-    return None if type(actual) is type(expected) and _equal(actual, expected) else (path, expected, actual)
+    same = type(actual) is type(expected) and (
+        _equal(actual, expected) or secrets.same(path, expected, actual)
+    )
+    return None if same else (path, expected, actual)
 
 
 def _equal(actual: Any, expected: Any) -> bool:
@@ -72,21 +80,33 @@ def _step(path: str, key: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _worded(path: str, expected: Any, actual: Any) -> str:
-    """What differs in words, without the secrets that the open session knows, or that can be told."""
-    run = active.any_run()
-    redactor = Redactor() if run is None else run.redactor
-    try:
-        key = path.rpartition(".")[2]
-        old, new = spell_pair(_under(key, expected, redactor), _under(key, actual, redactor), _LIMIT)
-    except Unsupported:
-        old, new = (redactor.redact_text(repr(value))[:_LIMIT] for value in (expected, actual))
-    return f"{f' at {redactor.redact_text(path)!r}' if path else ''}: expected {old}, got {new}"
+class _Secrets:
+    """What is secret in two outcomes, as far as the open session knows it or it can be told."""
 
+    def __init__(self) -> None:
+        run = active.any_run()
+        self._redactor = Redactor() if run is None else run.redactor
+        self._renaming = Renaming()
 
-def _under(key: str, value: Any, redactor: Redactor) -> Any:
-    if value is ABSENT:
-        return value
-    redacted = redactor.redact({key: encode(value)})
-    assert isinstance(redacted, dict)
-    return next(iter(redacted.values()))
+    def same(self, path: str, expected: Any, actual: Any) -> bool:
+        """Whether a text is the one that is expected with a placeholder in it."""
+        if not isinstance(expected, str) or MARK not in expected:
+            return False
+        return self._renaming.unify(expected, self._under(path, actual))
+
+    def worded(self, path: str, expected: Any, actual: Any) -> str:
+        """What differs, in words."""
+        try:
+            old, new = spell_pair(self._under(path, expected), self._under(path, actual), _LIMIT)
+        except Unsupported:
+            old, new = (self._redactor.redact_text(repr(value))[:_LIMIT] for value in (expected, actual))
+        place = f" at {self._redactor.redact_text(path)!r}" if path else ""
+        return f"{place}: expected {old}, got {new}"
+
+    def _under(self, path: str, value: Any) -> Any:
+        """A value as it may be shown, under the key that the path ends with."""
+        if value is ABSENT:
+            return value
+        redacted = self._redactor.redact({path.rpartition(".")[2]: encode(value)})
+        assert isinstance(redacted, dict)
+        return next(iter(redacted.values()))
