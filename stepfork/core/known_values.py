@@ -142,10 +142,11 @@ def _spellings(value: str) -> list[str]:
     """Other forms of a value: in URLs, in JSON (and in JSON inside of that)."""
     raw = value.encode("utf-8", "surrogatepass")
     forms: list[str] = []
-    for ascii_only in (True, False):
-        form = value
-        for _ in range(_DEEPEST_JSON):
-            form = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+    for depth in range(1, _DEEPEST_JSON + 1):
+        for ascii_from in range(depth + 1):  # the level from which on it is ASCII
+            form = value
+            for level in range(depth):
+                form = json.dumps(form, ensure_ascii=level >= ascii_from)[1:-1]
             forms.append(form)
     if len(raw) <= 10_000:
         urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
