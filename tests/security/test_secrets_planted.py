@@ -44,7 +44,7 @@ FORMS: dict[str, Form] = {
     "in a URL": lambda secret: f"https://h/x?q={quote_plus(secret)}&n=1",
     "in a path": lambda secret: f"https://h/{quote(secret, safe='')}/x",
     "in base64": lambda secret: base64.b64encode(f"ab{secret}, and on".encode()).decode(),
-    "in URL-safe base64": lambda secret: base64.urlsafe_b64encode(f"a{secret}".encode()).decode().rstrip("="),
+    "in URL-safe base64": lambda secret: base64.urlsafe_b64encode(f"a{secret}".encode()).decode(),
     "a key": lambda secret: {secret: 1, 2: secret},
     "in a tuple": lambda secret: (secret, 1),
     "in a set": lambda secret: {secret, "other"},
