@@ -15,6 +15,7 @@ import pytest
 
 from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
+from stepfork.pytest_reports import redact_report
 from stepfork.pytest_sessions import Sessions
 from stepfork.report.tally import Tally
 from stepfork.session import active, config
@@ -242,13 +243,19 @@ def _settle(session: api.Session, error: BaseException | None) -> bool:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """An expected failure expects the test's own failure: a drifted trajectory is none."""
+    """An expected failure expects the test's own failure: a drifted trajectory is none.
+
+    What is shown of a test that made calls is shown without the secrets that its session knows.
+    """
     report = yield
     fault = item.stash.get(_FAULT, None)
     if fault is not None and hasattr(report, "wasxfail") and not _is_expected(item):
         del report.wasxfail
         report.outcome = "failed"
         report.longrepr = f"expected to fail, but not like this:\n{fault}"
+    run = item.stash.get(_RUN, None)
+    if run is not None and run.touched:
+        redact_report(report, run.redactor.redact_text)
     return report
 
 

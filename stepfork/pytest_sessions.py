@@ -6,7 +6,7 @@ Knows pytest's items, markers and fixtures; the hooks that open and settle sessi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -56,7 +56,7 @@ class Sessions:
             source=f"test {item.nodeid}",
             name=name or item.name,
             marker=marker,
-            hints=Hints(_record_command(item.nodeid), leave_alone),
+            hints=Hints(_record_command(item.nodeid, mend), leave_alone),
             lazy=True,
             similar=_similar,
         )
@@ -73,7 +73,7 @@ class Sessions:
             source=f"fixture {fixturedef.argname!r}",
             name=name,
             marker=marker,
-            hints=Hints(_record_command(request.node.nodeid or ".")),
+            hints=Hints(_record_command(request.node.nodeid or ".", self._mend(marker))),
             lazy=True,
             hands_over=True,
             similar=_similar,
@@ -85,7 +85,7 @@ class Sessions:
     def _folder(self, marker: dict[str, Any]) -> Path:
         return self._root / (workspace.settings(marker).cassette_dir or "cassettes")
 
-    def _mend(self, marker: dict[str, Any]) -> Any:
+    def _mend(self, marker: dict[str, Any]) -> Callable[[str], str]:
         """Takes secrets out of names, which parametrised ids may hold."""
         rules = workspace.settings(marker).rules()
         return lambda name: Redactor(rules).redact_name(name) if "[" in name else name
@@ -112,7 +112,9 @@ def _parameter(request: pytest.FixtureRequest) -> str:
     return f"[{value}]" if simple else f"[{getattr(request, 'param_index', 0)}]"
 
 
-def _record_command(nodeid: str) -> str:
+def _record_command(nodeid: str, mend: Callable[[str], str]) -> str:
+    if mend(nodeid) != nodeid:
+        nodeid = nodeid.partition("[")[0]  # the test with all its parameters, one of which is a secret
     plain = all(character.isalnum() or character in "_./:-" for character in nodeid)
     return f"STEPFORK_MODE=record pytest {nodeid}" if plain else f"STEPFORK_MODE=record pytest {nodeid!r}"
 

@@ -39,6 +39,7 @@ class Writer:
     Attributes:
         path: the cassette the recording is meant for.
         partial: the file that grows.
+        header: what it began with.
     """
 
     def __init__(self, path: Path, header: frame.Header, *, fsync: bool = False) -> None:
@@ -53,7 +54,7 @@ class Writer:
         self._fsync = fsync
         self._seen = _stamp(path)
         self._good = self._standing()
-        self._header = emitter.emit_document(frame.header_document(header)) + SEPARATOR
+        self.header = header
         self._file = -1
         self._size = 0  # of what was written as a whole
         self._torn = False  # whether more may stand behind it
@@ -66,7 +67,7 @@ class Writer:
             self._file = self._create()
             for target in (path, self._failed()):
                 files.sweep(target)
-            self._add(self._header)
+            self._add(_head(header))
         except OSError as error:
             self.discard()
             raise CassetteError(f"cannot be written: {error.strerror or error}", file=place) from None
@@ -136,14 +137,14 @@ class Writer:
             self._size += len(self._waiting.popleft())
             self._torn = False
 
-    def finish(self, documents: Iterable[str], end: frame.End) -> Written:
-        """Closes the recording: its documents in their final order, the end, the checksum, one rename.
+    def finish(self, header: frame.Header, documents: Iterable[str], end: frame.End) -> Written:
+        """Closes the recording: its documents in their final form and order, the checksum, one rename.
 
         Raises:
             CassetteError: if the file cannot be written; the partial file is then kept, until `release`.
         """
         try:
-            body = self._header + "".join(text + SEPARATOR for text in documents)
+            body = _head(header) + "".join(text + SEPARATOR for text in documents)
             text = integrity.sealed(body + emitter.emit_document(frame.end_document(end)))
             if _stamp(self.path) != self._seen:  # somebody has put another file there meanwhile
                 self._good = self._standing()
@@ -216,6 +217,10 @@ class Writer:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _head(header: frame.Header) -> str:
+    return emitter.emit_document(frame.header_document(header)) + SEPARATOR
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -70,7 +70,7 @@ def record(entrypoint: str, args_json: str | None, env: tuple[str, ...], target:
     except Exception as error:
         ended_by = error
     _say_where(run, path)
-    return _status(ended_by, reference, Redactor(settings.rules()))
+    return _status(ended_by, reference, run.redactor)
 
 
 def _plain(args: Any) -> Any:

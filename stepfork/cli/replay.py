@@ -72,8 +72,7 @@ def replay(
         ),
     )
     with output.stdout_is_stderr() if as_json else nullcontext():
-        happened = _run(session, reference, own_root, arguments)
-    redactor = Redactor(settings.rules())
+        happened, redactor = _run(session, reference, own_root, arguments)
     report = judge(
         happened,
         cassette.end,
@@ -117,8 +116,11 @@ def _run(
     reference: Reference,
     own_root: Path | None,
     arguments: Arguments,
-) -> Happened:
-    """Runs the entrypoint in the session; its module is imported there too, so that it needs no key."""
+) -> tuple[Happened, Redactor]:
+    """Runs the entrypoint in the session; its module is imported there too, so that it needs no key.
+
+    Gives what happened, and what replaces the secrets that came up.
+    """
     run = session.__enter__()
     try:
         loaded = load(reference, own_root=own_root)
@@ -138,7 +140,7 @@ def _run(
             error = None
     except Exception as raised:
         error = raised
-    return _happened(run, value, error, returned=returned)
+    return _happened(run, value, error, returned=returned), run.redactor
 
 
 def _happened(run: Run, value: Any, error: BaseException | None, *, returned: bool) -> Happened:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from stepfork.core.renaming import MARK, SHORTEST
@@ -15,6 +16,23 @@ from stepfork.core.secret_names import COOKIES, is_word
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
 _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
+_DEEPEST_JSON: Final = 3
+"""So many levels of JSON inside of JSON are seen through in a text that is none itself."""
+BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+
+
+class Known(NamedTuple):
+    """A known value in a text, as it is or in another spelling.
+
+    Attributes:
+        is_base64: whether it stands there in base64, of which a group begins at `start`.
+    """
+
+    start: int
+    end: int
+    value: str
+    label: str
+    is_base64: bool = False
 
 
 class KnownValues:
@@ -23,13 +41,14 @@ class KnownValues:
     >>> known = KnownValues()
     >>> known.add("correct horse", "password"), known.add("required", "password")
     (True, False)
-    >>> list(known.find("?q=correct+horse"))
-    [(3, 16, 'correct horse', 'password')]
+    >>> [(found.start, found.end) for found in known.find("?q=correct+horse")]
+    [(3, 16)]
     """
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}  # what is replaced wherever it stands, and its label
         self._values: dict[str, str] = {}  # the spellings -> the value
+        self._shifts: dict[str, int] = {}  # those in base64 -> how many characters of its group stand before
         self._index = _Index()
         self._probes: dict[str, int] = {}
         self._probe_index = _Index()
@@ -43,10 +62,13 @@ class KnownValues:
         if len(value) < SHORTEST or value in self._labels or not _may_spread(value, label):
             return False
         self._labels[value] = label
-        for form in (value, *_spellings(value)):
+        encoded = _in_base64(value)
+        for form in (value, *_spellings(value), *encoded):
             if form not in self._values:
                 self._values[form] = value
                 self._index.add(form)
+                if form in encoded:
+                    self._shifts[form] = encoded[form]
             probe = max(_PROBE.findall(form), key=len, default="")
             if len(probe) < SHORTEST:
                 self._unprobed = len(self._labels)
@@ -56,11 +78,15 @@ class KnownValues:
                 self._probes[probe] = len(self._labels)
         return True
 
-    def find(self, text: str) -> Iterator[tuple[int, int, str, str]]:
-        """Start, end, value and label of every known value in a text; places may overlap."""
+    def find(self, text: str) -> Iterator[Known]:
+        """Every known value in a text; places may overlap."""
         for at, end, form in self._index.find(text):
             value = self._values[form]
-            yield at, end, value, self._labels[value]
+            shift = self._shifts.get(form)
+            if shift is None:
+                yield Known(at, end, value, self._labels[value])
+            else:
+                yield Known(at - shift, end, value, self._labels[value], True)
 
     def mentions(self, text: str, since: int) -> bool:
         """Whether a text may hold a value that became known when there were `since` of them or more.
@@ -113,15 +139,53 @@ def _may_spread(value: str, label: str) -> bool:
 
 
 def _spellings(value: str) -> list[str]:
-    """Other forms of a value: in URLs, in JSON, in base64 (of a longer text too)."""
+    """Other forms of a value: in URLs, in JSON (and in JSON inside of that)."""
     raw = value.encode("utf-8", "surrogatepass")
-    forms = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    forms: list[str] = []
+    for depth in range(1, _DEEPEST_JSON + 1):
+        for ascii_from in range(depth + 1):  # the level from which on it is ASCII
+            form = value
+            for level in range(depth):
+                form = json.dumps(form, ensure_ascii=level >= ascii_from)[1:-1]
+            forms.append(form)
     if len(raw) <= 10_000:
         urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
         forms += urls
         forms += (re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), url) for url in urls)
-        for shift in range(3):
-            whole = base64.b64encode(b"\0" * shift + raw).decode()
-            core = whole[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]
-            forms += (core, core.replace("+", "-").replace("/", "_"))
     return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
+
+
+def _in_base64(value: str) -> dict[str, int]:
+    """What stands of a value in the base64 of any text that holds it, with the characters of the same group
+    that stand before."""
+    raw = value.encode("utf-8", "surrogatepass")
+    forms: dict[str, int] = {}
+    for shift in range(3) if len(raw) <= 10_000 else ():
+        before = (0, 2, 3)[shift]
+        core = base64.b64encode(b"\0" * shift + raw).decode()[before : (shift + len(raw)) * 8 // 6]
+        if len(core) >= SHORTEST:
+            forms |= {core: before, core.replace("+", "-").replace("/", "_"): before}
+    forms.pop(value, None)
+    return forms
+
+
+def in_base64(run: str, change: Callable[[str], str]) -> str:
+    """A piece of base64 with `change` made to what it says; the same text if that changes nothing.
+
+    >>> in_base64("aHVudGVyMg==", str.upper), in_base64("aHVudGVyMg", str.upper)
+    ('SFVOVEVSMg==', 'SFVOVEVSMg')
+    """
+    body = run.rstrip("=")
+    body, tail = (body[:-1], body[-1] + run[len(body) :]) if len(body) % 4 == 1 else (body, "")
+    altchars = b"-_" if "-" in body or "_" in body else b"+/"
+    try:
+        raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars, validate=True)
+    except (binascii.Error, ValueError):
+        return run
+    said = raw.decode("utf-8", "surrogateescape")
+    changed = change(said)
+    if changed == said:
+        return run
+    again = base64.b64encode(changed.encode("utf-8", "surrogateescape"), altchars).decode()
+    padded = len(body) % 4 == 0 or run.endswith("=")
+    return (again if padded else again.rstrip("=")) + tail

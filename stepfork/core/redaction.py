@@ -63,11 +63,11 @@ class Redactor:
         with self._lock:
             if self._is_clean(value, keys):
                 return value
-            while True:
+            while True:  # from the start each time: what is found later may be more than a part found before
                 known = self.count
-                value = self._walk(value, keys)
+                redacted = self._walk(value, keys)
                 if self.count == known:
-                    return value
+                    return redacted
 
     def redact_text(self, text: str) -> str:
         """A text (of an error, a report, a log) with its secrets replaced.
@@ -123,6 +123,8 @@ class Redactor:
                     elif result != item:
                         clean = False
             elif isinstance(item, dict):
+                if keys and texts.named_by(item):
+                    clean = False
                 for key, content in item.items():
                     if key not in texts.words:
                         if keys and content and isinstance(content, str | Tagged) and texts.names.label(key):
@@ -148,9 +150,11 @@ class Redactor:
         if isinstance(value, dict):
             mapping = {}
             changed = False
+            named, label = (keys and self._texts.named_by(value)) or ("", "")
             for key, old in value.items():
                 name = self._texts.redact_key(key)
-                new = self._item(self._texts.names.label(key) if keys else "", old, keys)
+                own = label if key == named else self._texts.names.label(key) if keys else ""
+                new = self._item(own, old, keys)
                 changed = changed or new is not old or name is not key
                 mapping[name] = new
             return mapping if changed else value

@@ -20,6 +20,25 @@ PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
 MARK: Final = "<secret:"
 SHORTEST: Final = 8
 """A secret of fewer characters is replaced only where its key or context says that it is one."""
+_SPELLED: Final = re.compile(
+    r"(?:%3[Cc]|\\u003[Cc]|&lt;)secret(?::|%3[Aa])(\w{1,64})(?::|%3[Aa])([1-9][0-9]{0,8})(?:%3[Ee]|\\u003[Ee]|&gt;)"
+)
+_SPELLINGS: Final = ("%3csecret", "003csecret", "&lt;secret")
+
+
+def is_spelled(text: str) -> bool:
+    """Whether a text may hold a placeholder as URLs, JSON and HTML spell it."""
+    lower = text.lower() if "secret" in text else ""
+    return any(spelling in lower for spelling in _SPELLINGS)
+
+
+def in_plain(text: str) -> str:
+    """A text with each placeholder as itself: on replay an agent puts one into a URL as it would a value.
+
+    >>> in_plain("https://h/?token=%3Csecret%3Atoken%3A1%3E")
+    'https://h/?token=<secret:token:1>'
+    """
+    return _SPELLED.sub(r"<secret:\1:\2>", text) if is_spelled(text) else text
 
 
 class Renaming:

@@ -22,12 +22,17 @@ _TAILS: Final = _words(
     "api_key apikey secret_key access_key private_key client_secret api_secret app_secret consumer_secret "
     "subscription_key shared_secret signing_secret webhook_secret jwt_secret token_secret access_token "
     "refresh_token id_token "
-    "session_token auth_token api_token bearer_token password passwd passphrase"
+    "session_token auth_token api_token bearer_token bot_token server_token github_token gitlab_token "
+    "slack_token hf_token npm_token vault_token account_key application_key encryption_key signing_key "
+    "master_key auth_key password passwd passphrase key_base"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""
-_LOUD_TAILS: Final = _words("token secret")
+_LOUD_TAILS: Final = _words("token secret pat pass")
 """Endings that count in the spelling of the environment only: ``GITHUB_TOKEN``."""
-_NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
+_NO_TOKEN: Final = _words(
+    "page next cursor continuation sync eos bos pad unk sep cls mask max min stop "
+    "test tests check checks all first second last single"
+)
 _NO_SECRET: Final = _words("no has is max min num show hide forgot reset require requires use allow needs")
 _WORDS: Final = frozenset(_BY_LETTERS) | _words(
     "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
@@ -37,9 +42,13 @@ LONGEST_NAME: Final = 64
 COOKIES: Final = frozenset({"cookie", "cookies", "set_cookie"})
 _KEYWORDS: Final = (
     *("key", "token", "secret", "password", "passwd", "passphrase"),
-    *("authorization", "cookie", "signature"),
+    *("authorization", "cookie", "signature", "sig", "pwd", "pat", "pass", "key_base"),
 )
 """How a name ends that is worth a look when it stands in a text."""
+IN_TEXTS: Final = {"pwd": "password"}
+"""Names that hold a secret in a text (a connection string), while a field of that name holds anything."""
+IN_QUERIES: Final = {"sig": "signature", "signature": "signature"}
+"""Names that hold a secret in the query of a URL only."""
 
 
 def normalise(key: str) -> str:
@@ -90,6 +99,16 @@ class Names:
                 self._labels.clear()
             label = self._labels[key] = name if secret else ""
         return label
+
+    def label_in_text(self, key: str, *, in_query: bool) -> str:
+        """The same for a name that holds a secret in a text only, or only in the query of a URL.
+
+        >>> Names().label_in_text("Pwd", in_query=False), Names().label_in_text("sig", in_query=False)
+        ('password', '')
+        """
+        name = key.lower()
+        label = IN_TEXTS.get(name) or (IN_QUERIES.get(name, "") if in_query else "")
+        return "" if name in self.allowed else label
 
 
 def is_word(value: str) -> bool:

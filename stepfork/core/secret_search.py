@@ -20,7 +20,8 @@ _CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secre
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _AFTER_NAME: Final = frozenset("\"'`\\] \t=:")
 _SEPARATOR: Final = re.compile(
-    r"""(?P<close>\\{0,8}["'`]?)\]?[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
+    r"""(?P<close>\\{0,8}["'`]?)\]?(?:[ ]is(?=:))?"""
+    r"""[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
 )
 # Few `=`, `:` and `?` inside a value: so no text is scanned again from each of many names.
 _BARE: Final = re.compile(r"[^\s\"'`<>\\,;&(){}\[\]|:=]++(?:[:=]++[^\s\"'`<>\\,;&(){}\[\]|:=]++){0,3}+={0,2}")
@@ -32,6 +33,22 @@ _LONGEST_VALUE: Final = 4096
 _TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
 _MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
+_FIELDS: Final = (
+    ("</", re.compile(r"<(?:\w{1,32}:)?(?P<name>[A-Za-z][\w.-]{0,63})>(?P<value>[^<>\s]{8,4096})</")),
+    (
+        "form-data",
+        re.compile(
+            r"name=\"(?P<name>[^\"\r\n]{1,64})\"(?:\r?\n[^\r\n]+){0,3}(?:\r?\n){2}(?P<value>\S{8,4096})"
+        ),
+    ),
+    (
+        "<input",
+        re.compile(
+            r"name=[\"'](?P<name>[\w.-]{1,64})[\"'][^<>]{0,100}?value=[\"'](?P<value>[^\"'<>\s]{8,4096})"
+        ),
+    ),
+)
+"""Forms in which a name and its value are told apart by something else than ``=`` or ``:``."""
 
 
 def find(text: str, names: Names) -> tuple[list[Span], bool]:
@@ -50,8 +67,20 @@ def find(text: str, names: Names) -> tuple[list[Span], bool]:
         if assigns:
             found, named = _assignments(text, lower, names)
             spans += found
-            named = named or r":\/\/" in text
+            named = named or ":\\" in text
+    for hint, pattern in _FIELDS:
+        if hint in text:
+            spans += _fields(text, pattern, names)
+            named = True
     return spans, named
+
+
+def _fields(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span]:
+    """``<password>...</password>`` and its kind: a name and a value in a form of their own."""
+    for match in pattern.finditer(text):
+        label, value = names.label(match["name"]), match["value"]
+        if label and not is_reference(value) and (_MIXED.search(value) or _ONE_CASE.match(value)):
+            yield Span(match.start("value"), _CONTEXT, match.end("value"), label)
 
 
 def _lower(text: str) -> str:
@@ -72,7 +101,7 @@ def _places(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:
 
 def _credentials(text: str, lower: str) -> Iterator[Span]:
     """``Bearer TOKEN`` and ``Basic BASE64``; the word stays."""
-    for scheme in ("bearer", "basic"):
+    for scheme in ("bearer", "basic", *(("token", "apikey", "bot") if "authorization" in lower else ())):
         for end in _places(lower, scheme, frozenset(" \t")):
             match = _SCHEME_VALUE.match(text, end)
             if match is None:
@@ -82,6 +111,8 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
                 secret = basic_password(value) is not None
             elif "authorization" in lower[max(0, end - 40) : end]:
                 secret = not is_reference(value)
+            elif scheme != "bearer":
+                secret = False
             else:
                 secret = _credible(value) and RUN.search(value[:300]) is not None
             if secret:
@@ -121,7 +152,7 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
             named = True
             head = text[max(0, end - LONGEST_NAME) : end]
             key = head[len(head.rstrip(_IN_NAME)) :]
-            label = names.label(key)
+            label = names.label(key) or names.label_in_text(key, in_query=_in_query(text, end - len(key)))
             if label in COOKIES:
                 found, done = _cookies(text, separator.end(), label)
                 spans += found
@@ -129,6 +160,12 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
                 spans.append(Span(place[0], _CONTEXT, place[1], label))
                 done = place[1]
     return spans, named
+
+
+def _in_query(text: str, start: int) -> bool:
+    """Whether the name that starts there is one of a URL's query or of a form."""
+    before = text[max(0, start - 5) : start]
+    return before.endswith(("?", "#", "&amp;")) or (before.endswith("&") and before[-2:] != "&&")
 
 
 def _cookies(text: str, at: int, label: str) -> tuple[list[Span], int]:
@@ -148,10 +185,10 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
     at = separator.end()
     tight = separator[0] == "="
     before = text[max(0, start - 5) : start]
-    if tight and (before.endswith(("?", "#", "&amp;")) or (before.endswith("&") and before[-2:] != "&&")):
+    if tight and _in_query(text, start):
         match = _IN_QUERY.match(text, at)
         return match.span() if match and not is_reference(match[0]) else None
-    if before.endswith(":"):
+    if before.endswith(":") and not tight:
         return None  # arn:aws:...:secret:NAME
     quoted = separator["quote"] is not None
     match = (_IN_QUOTES if quoted else _BARE).match(text, at)

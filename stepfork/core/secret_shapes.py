@@ -1,6 +1,7 @@
 """The secrets that their form alone gives away. Knows shapes; asks for no key and no context.
 
-One row in `SHAPES` for each form (``ghp_...``). All of it takes time linear in the text.
+One row in `SHAPES` for each form; those that a prefix gives away (``ghp_...``) come from `secret_tokens`.
+All of it takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from stepfork.core.secret_names import is_word
+from stepfork.core.secret_tokens import TOKENS
 
 
 class Span(NamedTuple):
@@ -24,11 +26,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A secret known by its form. Every match holds the character `mark` and one of `hints`."""
+    """A secret known by its form. Every match holds the text `hint`."""
 
     label: str
-    mark: str
-    hints: tuple[str, ...]
+    hint: str
     pattern: re.Pattern[str]
     group: int = 0
     check: Callable[[str], bool] = bool
@@ -47,9 +48,14 @@ RUN: Final = re.compile(r"[A-Za-z0-9]{16}|\d{9}|(?=[A-Za-z]{0,9}\d)(?=\d{0,9}[A-
 def _looks_random(key: str) -> bool:
     """Tells ``sk-proj-8fK2...`` from ``sk-learn-compatible-estimators``."""
     body = key[3:300]
-    if RUN.search(body):
-        return True
-    return len(body) >= 24 and all(re.search(kind, body) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    if not body.strip("xX-_*."):
+        return False
+    return RUN.search(body) is not None or (len(body) >= 24 and _looks_mixed(body))
+
+
+def _looks_mixed(text: str) -> bool:
+    """Whether capitals, small letters and digits stand in it."""
+    return all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 _REFERENCE: Final = re.compile(
@@ -68,18 +74,31 @@ def is_reference(value: str) -> bool:
     """Whether a value stands for a secret without being one: ``$TOKEN``, ``YOUR_API_KEY``, ``self.token``."""
     if _REFERENCE.match(value) or is_word(value):
         return True
-    return bool(_DOTTED.match(value)) and sum(map(str.isdigit, value)) < 3
+    if not _DOTTED.match(value):
+        return False
+    last = value.rpartition(".")[2]
+    return sum(map(str.isdigit, value)) < 3 and not (
+        len(last) >= 20 and "_" not in last and _looks_mixed(last)
+    )
 
 
 _B: Final = "[A-Za-z0-9_-]"
 _KEY_BODY: Final = re.compile(
     r"-----[^-]*-----(?:.*?[A-Za-z0-9+/=]{24}|[ \t]*(?:\n|\r|\\[nr])[A-Za-z0-9+/=\s\\]+-----END)", re.DOTALL
 )
+
+
+def _tokens() -> Iterator[Shape]:
+    """A shape for each prefix in the table of what providers mint."""
+    for label, prefixes, body in TOKENS:
+        several = re.findall(r"\S+ $|\S+", prefixes)
+        yield from (Shape(label, prefix, _prefixed(re.escape(prefix), body)) for prefix in several)
+
+
 SHAPES: Final = (
     Shape(
         "private_key",
-        "-",
-        ("PRIVATE KEY",),
+        "PRIVATE KEY",
         re.compile(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"(?:(?:[^-]++|-(?!----))*+-----END [A-Z0-9 ]{0,60}-----"
@@ -88,36 +107,66 @@ SHAPES: Final = (
         check=lambda block: _KEY_BODY.match(block) is not None,
     ),
     Shape(
-        "jwt",
-        ".",
-        ("eyJ",),
-        _prefixed("eyJ", rf"{_B}{{6,}}+\.(?:{_B}{{8,}}+|{_B}++(?=\.{_B}))(?:\.{_B}++){{0,3}}"),
+        "private_key",
+        "Private-Lines:",
+        re.compile(r"Private-Lines:[ \t]*\d+(?:\s|\\[nr])++((?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++)"),
+        group=1,
     ),
-    Shape("api_key", "-", ("sk-",), _prefixed("sk-", rf"{_B}{{12,}}+"), check=_looks_random),
-    Shape("api_key", "-", ("xai-",), _prefixed("xai-", r"[A-Za-z0-9]{20,}+")),
-    Shape("slack_token", "-", ("xox",), _prefixed("xox", r"[abceoprs]-[A-Za-z0-9-]{10,}+")),
-    Shape("gitlab_token", "-", ("glpat-",), _prefixed("glpat-", rf"{_B}{{20,}}+")),
-    Shape("github_token", "_", ("gh",), _prefixed("gh", r"[pousr]_[A-Za-z0-9]{20,}+")),
-    Shape("github_token", "_", ("github_pat_",), _prefixed("github_pat_", r"[A-Za-z0-9_]{20,}+")),
-    Shape("api_key", "_", ("sk_live_", "sk_test_"), _prefixed("sk_", r"(?:live|test)_[A-Za-z0-9]{10,}+")),
-    Shape("api_key", "_", ("rk_live_", "rk_test_"), _prefixed("rk_", r"(?:live|test)_[A-Za-z0-9]{10,}+")),
-    Shape("api_key", "_", ("gsk_",), _prefixed("gsk_", r"[A-Za-z0-9]{20,}+")),
-    Shape("api_key", "_", ("hf_",), _prefixed("hf_", r"[A-Za-z0-9]{30,}+")),
-    Shape("api_key", "A", ("AIza",), _prefixed("AIza", rf"{_B}{{35}}(?!{_B})")),
-    Shape("aws_access_key_id", "A", ("AKIA",), _prefixed("AKIA", r"[A-Z0-9]{16}(?![A-Za-z0-9])")),
-    Shape("aws_access_key_id", "A", ("ASIA",), _prefixed("ASIA", r"[A-Z0-9]{16}(?![A-Za-z0-9])")),
+    Shape(
+        "jwt", "eyJ", _prefixed("eyJ", rf"{_B}{{6,}}+\.(?:{_B}{{8,}}+|{_B}++(?=\.{_B}))(?:\.{_B}++){{0,3}}")
+    ),
+    Shape("api_key", "sk-", _prefixed("sk-", rf"{_B}{{12,}}+"), check=_looks_random),
+    *_tokens(),
+    Shape("api_key", "-us", re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])")),
+    Shape(
+        "access_token", ".atlasv1.", re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{{14}}\.atlasv1\.{_B}{{60,}}+")
+    ),
+    Shape("client_secret", "Q~", re.compile(r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])")),
+    Shape("bot_token", ":AA", re.compile(rf":(?<=\d{{8}}:)(AA{_B}{{33}})(?!{_B})"), group=1),
+    Shape(
+        "bot_token",
+        ".",
+        re.compile(
+            rf"\.(?:(?<=[MNO]{_B}{{23}}\.)|(?<=[MNO]{_B}{{24}}\.)|(?<=[MNO]{_B}{{25}}\.))"
+            rf"({_B}{{6}}\.{_B}{{27,45}})(?![\w.-])"
+        ),
+        group=1,
+        check=_looks_mixed,
+    ),
+    Shape(
+        "webhook",
+        "hooks.slack.com",
+        re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,}+)"),
+        group=1,
+    ),
+    Shape("webhook", "/api/webhooks/", re.compile(rf"/api/webhooks/\d+/({_B}{{40,}}+)"), group=1),
+    Shape(
+        "webhook",
+        "webhook.office.com",
+        re.compile(r"webhook\.office\.com/webhookb2/([\w@/-]{40,}+)"),
+        group=1,
+    ),
     Shape(
         "password",
-        ":",
-        ("://",),
+        "://",
         re.compile(r"://[^\s/?#:@\"'<>`\\]*+:([^\s/?#\"'<>`\\]+)@(?=[\w\[%{$-])"),
         group=1,
         check=lambda value: not is_reference(value),
     ),
-)
-_BY_MARK: Final = tuple(
-    (mark, tuple((rank, shape) for rank, shape in enumerate(SHAPES) if shape.mark == mark))
-    for mark in "-_.A:"
+    Shape(
+        "password",
+        "curl ",
+        re.compile(r"curl [^\n]{0,300}?(?<=\s)(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:([^\s'\"]+)"),
+        group=1,
+        check=lambda value: not is_reference(value),
+    ),
+    Shape(
+        "password",
+        "login ",
+        re.compile(r"\blogin \S{1,128}\s+password (\S{4,})"),
+        group=1,
+        check=lambda value: not is_reference(value),
+    ),
 )
 
 
@@ -127,14 +176,8 @@ def shaped(text: str) -> Iterator[Span]:
     >>> [span.label for span in shaped("git clone with " + "ghp_" + "a1" * 18)]
     ['github_token']
     """
-    for mark, shapes in _BY_MARK:
-        if mark in text:
-            for rank, shape in shapes:
-                if any(hint in text for hint in shape.hints):
-                    yield from _matches(text, rank, shape)
-
-
-def _matches(text: str, rank: int, shape: Shape) -> Iterator[Span]:
-    for match in shape.pattern.finditer(text):
-        if shape.check(match[shape.group]):
-            yield Span(match.start(shape.group), rank, match.end(shape.group), shape.label)
+    for rank, shape in enumerate(SHAPES):
+        if shape.hint in text:
+            for match in shape.pattern.finditer(text):
+                if shape.check(match[shape.group]):
+                    yield Span(match.start(shape.group), rank, match.end(shape.group), shape.label)

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from stepfork.core.known_values import KnownValues
+from stepfork.core.known_values import BASE64, KnownValues, in_base64
 from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST
+from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, in_plain, is_spelled
 from stepfork.core.secret_names import COOKIES, Names, normalise
 from stepfork.core.secret_search import basic_password, find
 
@@ -25,6 +25,8 @@ _JSONISH: Final = re.compile(r"\s*[\[{]")
 _JSON: Final = json.JSONDecoder(strict=False)
 _JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
+_NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
+"""How a name and its value stand as fields: variables, headers, cookies, parts of a form."""
 _PASSES: Final = 10
 _MEMO_CHARACTERS: Final = 16_000_000
 
@@ -83,7 +85,8 @@ class TextRedactor:
             return text
         result = self._memo[keys].get(text)
         if result is None:
-            result = text
+            result = in_plain(text)
+            self.placeholders.reserve(result)
             for _ in range(_PASSES):
                 step = self._pass(result, keys)
                 if step == result:
@@ -96,8 +99,19 @@ class TextRedactor:
         """A key with its secrets replaced, whatever stands under it."""
         return self.redact(key, False) if self.is_odd(key) else key
 
+    def named_by(self, fields: Mapping[str, object]) -> tuple[str, str] | None:
+        """The field that a ``{"name": "API_KEY", "value": "..."}`` holds its secret in, and its label."""
+        for key, content in _NAMED:
+            if key in fields and content in fields:
+                name = fields[key]
+                label = self.names.label(name) if isinstance(name, str) else ""
+                if label:
+                    return content, label
+        return None
+
     def redact_known(self, text: str) -> str:
         """The text with nothing replaced but the values known so far."""
+        text = self._reencoded(text)
         return self._replace(text, self._known(text))
 
     def keyed(self, label: str, value: str) -> str:
@@ -131,7 +145,7 @@ class TextRedactor:
             self._forget()
 
     def _may_hold_secret(self, text: str, parts: Sequence[str]) -> bool:
-        if any(True for _ in self.known.find(text)):
+        if is_spelled(text) or any(True for _ in self.known.find(text)):
             return True
         spans, named = find(text, self.names)
         if spans or (named and any(_JSONISH.match(part) for part in parts)):
@@ -139,6 +153,7 @@ class TextRedactor:
         return any(pattern.search(part) for pattern in self._patterns for part in parts)
 
     def _pass(self, text: str, keys: bool) -> str:
+        text = self._reencoded(text)
         places = self._known(text)
         spans, named = find(text, self.names)
         if (spans or named) and _is_json(text):
@@ -155,7 +170,21 @@ class TextRedactor:
 
     def _known(self, text: str) -> list[_Place]:
         """Where values stand that are known to be secret."""
-        return [(at, -end, -1, label, value) for at, end, value, label in self.known.find(text)]
+        return [
+            (at, -end, -1, label, value)
+            for at, end, value, label, is_base64 in self.known.find(text)
+            if not is_base64
+        ]
+
+    def _reencoded(self, text: str) -> str:
+        """The text with known values replaced in what its pieces of base64 say: they can still be decoded."""
+        parts: list[str] = []
+        done = 0
+        for at in sorted(found.start for found in self.known.find(text) if found.is_base64):
+            if at >= done and (run := BASE64.match(text, at)):
+                parts += (text[done:at], in_base64(run[0], self.redact_known))
+                done = run.end()
+        return "".join((*parts, text[done:]))
 
     def _replace(self, text: str, places: list[_Place]) -> str:
         """The text with placeholders at these places. Placeholders that it holds already stay untouched."""

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
+from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
+from stepfork.core.renaming import MARK
 from stepfork.report.python_source import (
     WIDTH,
     Group,
@@ -130,7 +132,9 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
     if plan.exclude:
         names = tuple(Item(Text(name)) for name in plan.exclude)
         options.append(Item(Group("[", names, "]"), "exclude="))
-    holds_run = failed and expected is not None
+    # only the session knows what a placeholder stands for
+    inside = expected is not None and MARK in canonical_text(expected.value)
+    holds_run = failed and expected is not None and not inside
     session = Group("stepfork.replay(", tuple(options), ")")
     lines += layout(session, indent=4, before="with ", after=" as run:" if holds_run else ":")
     lines += _import(plan)
@@ -145,7 +149,7 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
         check = Group("stepfork.expect(", tuple(items), ")")
         if holds_run:
             lines.append("    if not run.went_past:")
-        lines += layout(check, indent=8 if holds_run else 4)
+        lines += layout(check, indent=8 if holds_run or inside else 4)
     return lines
 
 

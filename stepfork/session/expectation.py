@@ -1,4 +1,4 @@
-"""What an outcome should be, against what it was. Pure: knows plain Python values, no cassette."""
+"""What an outcome should be, against what it was. Knows Python values and what is secret; no cassette."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.canonical import canonical_text
+from stepfork.core.matching import ABSENT
+from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import MARK, Renaming
 from stepfork.core.wording import spell_pair
+from stepfork.session import active
 
 _LIMIT = 200  # characters of a value in the message
 
@@ -16,7 +20,8 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     """Asserts that an outcome is as expected; says the first place where it is not.
 
     Every key named in `expected` must be there and match; with `exact` nothing else may be there. Lists
-    match element by element. ``1``, ``1.0`` and ``True`` are different.
+    match element by element. ``1``, ``1.0`` and ``True`` are different. A placeholder of a secret stands for
+    what the open session knows to be one.
 
     Raises:
         AssertionError: ``behavior mismatch at 'escalation_required': expected true, got false``.
@@ -27,43 +32,40 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     AssertionError: behavior mismatch at 'severity': expected "P0", got "P1"
     """
     __tracebackhide__ = True
-    fault = _fault(actual, expected, exact, "")
-    if fault is not None:
-        raise AssertionError(f"behavior mismatch{fault}")
+    secrets = _Secrets()
+    found = _differ(actual, expected, exact, "", secrets)
+    if found is not None:
+        raise AssertionError(f"behavior mismatch{secrets.worded(*found)}")
 
 
-def _fault(actual: Any, expected: Any, exact: bool, path: str) -> str | None:
+def _differ(
+    actual: Any, expected: Any, exact: bool, path: str, secrets: _Secrets
+) -> tuple[str, Any, Any] | None:
+    """The first place where they differ, and what was expected there and what came."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = _step(path, key)
             if key not in actual:
-                return f" at {place!r}: expected {_spell(value)}, got nothing"
-            fault = _fault(actual[key], value, exact, place)
-            if fault is not None:
-                return fault
+                return place, value, ABSENT
+            found = _differ(actual[key], value, exact, place, secrets)
+            if found is not None:
+                return found
         extra = [key for key in actual if key not in expected] if exact else []
-        return (
-            f" at {_step(path, extra[0])!r}: expected nothing, got {_spell(actual[extra[0]])}"
-            if extra
-            else None
-        )
+        return (_step(path, extra[0]), ABSENT, actual[extra[0]]) if extra else None
     if isinstance(expected, list | tuple) and type(expected) is type(actual):
         for at, value in enumerate(expected):
             place = f"{path}[{at}]"
             if at >= len(actual):
-                return f" at {place!r}: expected {_spell(value)}, got nothing"
-            fault = _fault(actual[at], value, exact, place)
-            if fault is not None:
-                return fault
-        if len(actual) > len(expected):
-            return (
-                f" at {f'{path}[{len(expected)}]'!r}: expected nothing, got {_spell(actual[len(expected)])}"
-            )
-        return None
-    if type(actual) is type(expected) and _equal(actual, expected):
-        return None
-    old, new = _spell_both(expected, actual)
-    return f" at {path!r}: expected {old}, got {new}" if path else f": expected {old}, got {new}"
+                return place, value, ABSENT
+            found = _differ(actual[at], value, exact, place, secrets)
+            if found is not None:
+                return found
+        at = len(expected)
+        return (f"{path}[{at}]", ABSENT, actual[at]) if len(actual) > at else None
+    same = type(actual) is type(expected) and (
+        _equal(actual, expected) or secrets.same(path, expected, actual)
+    )
+    return None if same else (path, expected, actual)
 
 
 def _equal(actual: Any, expected: Any) -> bool:
@@ -78,12 +80,33 @@ def _step(path: str, key: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _spell(value: Any) -> str:
-    return _spell_both(value, value)[0]
+class _Secrets:
+    """What is secret in two outcomes, as far as the open session knows it or it can be told."""
 
+    def __init__(self) -> None:
+        run = active.any_run()
+        self._redactor = Redactor() if run is None else run.redactor
+        self._renaming = Renaming()
 
-def _spell_both(expected: Any, actual: Any) -> tuple[str, str]:
-    try:
-        return spell_pair(encode(expected), encode(actual), _LIMIT)
-    except Unsupported:
-        return repr(expected)[:_LIMIT], repr(actual)[:_LIMIT]
+    def same(self, path: str, expected: Any, actual: Any) -> bool:
+        """Whether a text is the one that is expected with a placeholder in it."""
+        if not isinstance(expected, str) or MARK not in expected:
+            return False
+        return self._renaming.unify(expected, self._under(path, actual))
+
+    def worded(self, path: str, expected: Any, actual: Any) -> str:
+        """What differs, in words."""
+        try:
+            old, new = spell_pair(self._under(path, expected), self._under(path, actual), _LIMIT)
+        except Unsupported:
+            old, new = (self._redactor.redact_text(repr(value))[:_LIMIT] for value in (expected, actual))
+        place = f" at {self._redactor.redact_text(path)!r}" if path else ""
+        return f"{place}: expected {old}, got {new}"
+
+    def _under(self, path: str, value: Any) -> Any:
+        """A value as it may be shown, under the key that the path ends with."""
+        if value is ABSENT:
+            return value
+        redacted = self._redactor.redact({path.rpartition(".")[2]: encode(value)})
+        assert isinstance(redacted, dict)
+        return next(iter(redacted.values()))

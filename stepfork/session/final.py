@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stepfork.cassette import emitter, question, reader, schema
+from stepfork.cassette import emitter, frame, question, reader, schema, stream
 from stepfork.cassette.bases import Asked, Recent, ask
 from stepfork.cassette.shared import Large, large_values, names_of, shorten
+from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS
 from stepfork.core.lanes import Mark
 from stepfork.core.model import Plain, Recorded
@@ -29,7 +30,7 @@ def final_documents(calls: Iterable[tuple[Ticket, Mark | None]], redactor: Redac
     large: list[Sequence[Large]] = []
     for ticket, mark in calls:
         before = recent.line(ticket.depth, "" if mark is None else mark.lane)
-        clean = ticket.text is not None and not redactor.mentions(ticket.text, ticket.found)
+        clean = ticket.text is not None and not _may_mention(ticket, redactor)
         asked = ticket.asked
         if ticket.call.kind == "llm":
             if asked is None or not clean or not asked.same_choice(before):
@@ -50,13 +51,58 @@ def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: 
     """A call's document, with what is known now."""
     args, extension = _args(ticket, redactor), None if asked is None else asked.extension
     if ticket.text is None:
-        call = replace(ticket.call, args=args)
+        call = replace(ticket.call, args=args, target=redacted_fields(ticket.call.target, redactor))
         unfinished = Recorded(call, {}, ticket.depth, unfinished=True, mark=mark)
         return schema.call_document(unfinished, extension)
     text = schema.marked(ticket.text, ticket.call, mark)
     document = redactor.redact(reader.parse_document(text, known_tags=TAGS), keys=False)
     assert isinstance(document, dict)
+    held = document.get("stream")
+    if isinstance(held, dict):
+        document["stream"] = redacted_stream(held, redactor)
     return document if asked is None else question.retold(document, args, extension)
+
+
+def _may_mention(ticket: Ticket, redactor: Redactor) -> bool:
+    """Whether the text of a call may hold what became known as a secret after it was made."""
+    if redactor.count == ticket.found:
+        return False
+    return ticket.in_pieces or redactor.mentions(ticket.text or "", ticket.found)
+
+
+def redacted_header(header: frame.Header, redactor: Redactor) -> frame.Header:
+    """A header without the secrets that are known by now."""
+    env = redacted_fields(dict(header.env), redactor)
+    return replace(
+        header,
+        name=redactor.redact_text(header.name),
+        args=redactor.redact(header.args),
+        env={key: str(value) for key, value in env.items()},
+    )
+
+
+def redacted_fields(fields: dict[str, Plain], redactor: Redactor, *, keys: bool = True) -> dict[str, Plain]:
+    """Fields with their secrets replaced."""
+    redacted = redactor.redact(fields, keys=keys)
+    assert isinstance(redacted, dict)
+    return redacted
+
+
+def may_hide_pieces(held: Plain) -> bool:
+    """Whether a stream has texts in pieces that do not stand joined in its document."""
+    if not isinstance(held, dict):
+        return False
+    wire = held.get("wire")
+    return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
+
+
+def redacted_stream(held: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
+    """A stream without the secrets that only its pieces, joined, give away."""
+    clean = mended(stream.decode(held), redactor.redact_text) if may_hide_pieces(held) else None
+    if clean is None:
+        return held
+    ends: dict[str, Plain] = {key: held[key] for key in ("broken", "closed", "cancelled") if key in held}
+    return {**stream.encode(clean), **ends}
 
 
 def _args(ticket: Ticket, redactor: Redactor) -> Plain:

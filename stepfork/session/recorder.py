@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from stepfork.cassette import emitter, frame, reader, schema, stream
+from stepfork.cassette import emitter, frame, reader, schema
 from stepfork.cassette.bases import REACH, Asked, ask
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
 from stepfork.cassette.shared import large_values
 from stepfork.cassette.store import call_tree
-from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
@@ -24,7 +23,13 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.redaction import Redactor
 from stepfork.errors import RecordingError
-from stepfork.session.final import final_documents
+from stepfork.session.final import (
+    final_documents,
+    may_hide_pieces,
+    redacted_fields,
+    redacted_header,
+    redacted_stream,
+)
 from stepfork.session.ticket import Ticket
 
 _DROPPED: Final = ""
@@ -63,9 +68,8 @@ class Recorder:
         return ticket
 
     def _redacted(self, call: Incoming) -> Incoming:
-        args, target = self._redactor.redact(call.args), self._redactor.redact(call.target)
-        assert isinstance(target, dict)
-        return Incoming(call.kind, call.name, args, target)
+        target = redacted_fields(call.target, self._redactor)
+        return Incoming(call.kind, call.name, self._redactor.redact(call.args), target)
 
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """The call ended; it is on disk when this returns, unless the disk is full (`Writer.append`)."""
@@ -88,11 +92,13 @@ class Recorder:
             call = replace(call, args=asked.request)
         recorded = Recorded(call, redacted, ticket.depth)
         extension = None if asked is None else asked.extension
+        in_pieces = may_hide_pieces(redacted.get("stream"))
         document = schema.call_document(recorded, extension)
         text = emitter.emit_document(document)
         large = large_values(document, text)
         place = self._place(ticket)
         ticket.call, ticket.asked, ticket.text, ticket.large = call, asked, text, large
+        ticket.in_pieces = in_pieces
         self._written += 1
         if asked is not None:
             self._asked[ticket.line].appendleft(asked)
@@ -146,11 +152,12 @@ class Recorder:
             hint = "let the tool itself be the generator, or let it return a list"
         elif kind == "llm":
             hint = "pass a body that can be read more than once"
+        text = self._redactor.redact_text
         self.refused.append(
             RecordingError(
-                f"{call} cannot be recorded: {described(problem)}; {hint}",
+                text(f"{call} cannot be recorded: {described(problem)}; {hint}"),
                 call=call,
-                path=problem.path,
+                path=text(problem.path),
                 type=problem.type,
             )
         )
@@ -178,7 +185,8 @@ class Recorder:
         Raises:
             CassetteError: if the file cannot be written.
         """
-        return self._writer.finish(final_documents(self._in_order(self._scope), self._redactor), end)
+        documents = final_documents(self._in_order(self._scope), self._redactor)
+        return self._writer.finish(redacted_header(self._writer.header, self._redactor), documents, end)
 
     def release(self) -> str:
         """Lets go of the file if the recording could not be ended; says where what was recorded is."""
@@ -231,16 +239,10 @@ class Recorder:
                 yield from self._in_order(ticket.scope)
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
-        redacted = self._redactor.redact(outcome, keys=kind == "tool")
-        assert isinstance(redacted, dict)
+        redacted = redacted_fields(outcome, self._redactor, keys=kind == "tool")
         held = redacted.get("stream")
-        if kind == "llm" and isinstance(held, dict) and _may_hide_pieces(held):
-            clean = mended(stream.decode(held), self._redactor.redact_text)
-            if clean is not None:
-                ends: dict[str, Plain] = {
-                    key: held[key] for key in ("broken", "closed", "cancelled") if key in held
-                }
-                return {**redacted, "stream": {**stream.encode(clean), **ends}}
+        if kind == "llm" and isinstance(held, dict):
+            return {**redacted, "stream": redacted_stream(held, self._redactor)}
         return redacted
 
 
@@ -268,12 +270,6 @@ def _answer_of(ticket: Ticket) -> str:
     if isinstance(streamed, dict):
         outcome = {**outcome, "stream": {**streamed, "wire": None}, "headers": None}
     return canonical_text(outcome)
-
-
-def _may_hide_pieces(held: dict[str, Plain]) -> bool:
-    """Whether a stream has texts in pieces that do not stand joined in its document."""
-    wire = held.get("wire")
-    return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
 
 
 def described(problem: Unsupported) -> str:

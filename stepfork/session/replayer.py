@@ -221,7 +221,7 @@ class Replayer:
         """The error for an argument that has no plain form."""
         at = self._play.order.expected(line)
         index = len(self._tops) + 1 if at is None else at + 1
-        return faults.not_comparable(self._where, index, kind, name, path, type_)
+        return faults.not_comparable(self._where, index, kind, name, self._redactor.redact_text(path), type_)
 
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
         """The error for an agent that reads more of a stream or generator than was recorded of it."""

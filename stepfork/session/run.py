@@ -33,6 +33,7 @@ from stepfork.errors import (
 from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
+from stepfork.session.final import redacted_header
 from stepfork.session.modes import Action
 from stepfork.session.recorder import Recorder, cause, described, end_of
 from stepfork.session.replayer import Body, PastRecording, Replayer
@@ -86,6 +87,7 @@ class Run:
         scope: the lines of control that make its calls.
         strands: how many tasks, threads and work items that were started in it have not ended.
         classes: what cassettes may do with the classes that they name.
+        redactor: what replaces its secrets, wherever something is said of it.
         note: what was odd but not wrong, once it is closed.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
     """
@@ -134,7 +136,7 @@ class Run:
         self._latched: StepforkError | PastRecording | None = None
         self._recorder: Recorder | None = None
         self._replayer: Replayer | None = None
-        self._redactor = Redactor(settings.rules())
+        self.redactor = Redactor(settings.rules())
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
 
@@ -171,9 +173,10 @@ class Run:
                 emitter.emit_document({"output": output})
                 self._output = output
             except Unsupported as problem:
+                text = self.redactor.redact_text
                 raise RecordingError(
-                    f"the output cannot be recorded: {described(problem)}",
-                    path=problem.path,
+                    text(f"the output cannot be recorded: {described(problem)}"),
+                    path=text(problem.path),
                     type=problem.type,
                 ) from None
             except (ValueError, RecursionError) as bug:
@@ -406,14 +409,14 @@ class Run:
         settings = self.settings
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
-            self._recorder = Recorder(self._start_writing(), self._redactor, self.scope, self.classes)
+            self._recorder = Recorder(self._start_writing(), self.redactor, self.scope, self.classes)
         else:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(self, settings.tools + new, settings.exclude)
             hints = self._hints_for(stored)
             self._replayer = Replayer(
-                stored, self._redactor, hints, settings.past_failure, self.scope, settings.through
+                stored, self.redactor, hints, settings.past_failure, self.scope, settings.through
             )
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
@@ -426,22 +429,17 @@ class Run:
 
     def _start_writing(self) -> Writer:
         header = frame.Header(
-            name=self._redactor.redact_text(self._name),
+            name=self._name,
             entrypoint=self._recipe.entrypoint,
             tools=self.settings.tools,
-            args=self._redactor.redact(self._recipe.args),
-            env=self._redacted_env(),
+            args=self._recipe.args,
+            env=self._recipe.env or {},
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         try:
-            return Writer(Path(self.file), header, fsync=self.settings.fsync)
+            return Writer(Path(self.file), redacted_header(header, self.redactor), fsync=self.settings.fsync)
         except (ValueError, RecursionError) as bug:
             raise ConfigError(f"{self.path}: the header cannot be written: {cause(bug)}") from None
-
-    def _redacted_env(self) -> dict[str, str]:
-        redacted = self._redactor.redact(dict(self._recipe.env or {}))
-        assert isinstance(redacted, dict)
-        return {key: str(value) for key, value in redacted.items()}
 
     def _stored(self) -> StoredCassette:
         __tracebackhide__ = True
@@ -534,7 +532,7 @@ class Run:
         except StepforkError as found:
             fault = found
         except Exception as bug:
-            said = self._redactor.redact_text(cause(bug))
+            said = self.redactor.redact_text(cause(bug))
             fault = RecordingError(f"{self.path}: the recording cannot be ended: {said}{recorder.release()}")
         finally:
             recorder.release()
@@ -556,7 +554,7 @@ class Run:
         if ended_by is None and faults_found:
             ended_by = faults_found[0]
         end = end_of(
-            ended_by, self._output if has_output else None, has_output, self._redactor, failed, self.classes
+            ended_by, self._output if has_output else None, has_output, self.redactor, failed, self.classes
         )
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)

@@ -16,7 +16,8 @@ class Ticket:
     """A live call in progress; handed back with its outcome.
 
     `line` is who makes it, `scope` the lines that make calls inside of it. Once it has ended, `text` is its
-    document, `asked` how that tells the question of an LLM call, `large` what of it is worth sharing.
+    document, `asked` how that tells the question of an LLM call, `large` what of it is worth sharing,
+    `in_pieces` whether it has texts in pieces, which only joined give a secret away.
     """
 
     call: Incoming
@@ -29,3 +30,4 @@ class Ticket:
     text: str | None = None
     found: int = 0  # how many secrets were known when the question was written
     large: Sequence[Large] = ()
+    in_pieces: bool = False

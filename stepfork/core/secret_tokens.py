@@ -1,0 +1,76 @@
+"""The keys and tokens that providers mint, by what they begin with. Plain data; finds nothing itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_B: Final = "[A-Za-z0-9_-]"
+_HEX: Final = "[0-9a-f]"
+
+TOKENS: Final = (
+    # label, what it begins with (any of several), what follows
+    ("api_key", "xai-", r"[A-Za-z0-9]{20,}+"),
+    ("api_key", "gsk_", r"[A-Za-z0-9]{20,}+"),
+    ("api_key", "hf_ api_org_", r"[A-Za-z0-9]{30,}+"),
+    ("api_key", "r8_ pplx-", r"[A-Za-z0-9]{30,}+"),
+    ("api_key", "nvapi-", rf"{_B}{{40,}}+"),
+    ("api_key", "csk-", r"[a-z0-9]{40,}+"),
+    ("api_key", "tvly-", r"(?:dev-|prod-)?[A-Za-z0-9-]{20,}+"),
+    ("api_key", "pcsk_", r"[A-Za-z0-9_]{40,}+"),
+    ("api_key", "fw_", r"(?=[A-Za-z]*\d)[A-Za-z0-9]{22,26}(?![\w-])"),
+    ("api_key", "lsv2_", rf"(?:pt|sk)_{_HEX}{{32}}_{_HEX}{{10}}"),
+    ("api_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{10,}+"),
+    ("api_key", "AIza", rf"{_B}{{35}}(?!{_B})"),
+    ("api_key", "SG.", rf"{_B}{{16,64}}+\.{_B}{{30,}}+"),
+    ("api_key", "key-", rf"{_HEX}{{32}}(?!{_B})"),
+    ("api_key", "xkeysib- xsmtpsib-", rf"{_HEX}{{64}}-[A-Za-z0-9]{{16}}"),
+    ("api_key", "NRAK-", r"[A-Z0-9]{27}(?![A-Za-z0-9])"),
+    ("api_key", "PMAK-", rf"{_HEX}{{24}}-{_HEX}{{34}}"),
+    ("api_key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
+    ("api_key", "ntn_", r"[A-Za-z0-9]{40,}+"),
+    ("api_key", "secret_", rf"[A-Za-z0-9]{{43}}(?!{_B})"),
+    ("api_key", "figd_", rf"{_B}{{36,}}+"),
+    ("api_key", "pul-", rf"{_HEX}{{40}}(?!{_B})"),
+    ("api_key", "rubygems_", rf"{_HEX}{{48}}"),
+    ("api_key", "sb_secret_", rf"{_B}{{20,}}+"),
+    ("api_key", "sbp_", rf"{_HEX}{{40}}"),
+    ("api_key", "AKCp", r"[A-Za-z0-9]{65,}+"),
+    ("api_key", "ABSK", rf"[A-Za-z0-9+/]{{80,}}+={{0,2}}(?!{_B})"),
+    ("aws_access_key_id", "AKIA ASIA", r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("access_token", "ya29.", rf"{_B}[A-Za-z0-9_.-]{{19,}}+"),
+    ("refresh_token", "1//0", rf"{_B}{{30,}}+"),
+    ("access_token", "EAACEdEose0cBA", r"[A-Za-z0-9]{20,}+"),
+    ("access_token", "EAAA", rf"(?!{_B}*AAAA){_B}{{60}}(?!{_B})"),
+    ("access_token", "sl.", rf"(?:u\.)?{_B}{{100,}}+"),
+    ("client_secret", "GOCSPX-", rf"{_B}{{20,}}+"),
+    ("client_secret", "sq0csp- sq0atp-", rf"{_B}{{22,}}+"),
+    ("webhook_secret", "whsec_", r"[A-Za-z0-9+/]{24,}+={0,2}"),
+    ("private_key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
+    ("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{20,}+"),
+    ("github_token", "github_pat_", r"[A-Za-z0-9_]{20,}+"),
+    ("gitlab_token", "glpat- glrt- gldt- glft- glcbt- glimt- gloas-", rf"{_B}{{20,}}+(?:\.[A-Za-z0-9.]+\b)?"),
+    ("gitlab_token", "glptt- glsoat- glagent- glffct-", rf"{_B}{{20,}}+"),
+    ("atlassian_token", "ATATT3 ATCTT3", r"[A-Za-z0-9_=-]{60,}+"),
+    ("atlassian_token", "ATBB", rf"[A-Za-z0-9]{{28,36}}(?!{_B})"),
+    ("slack_token", "xox", r"[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}+"),
+    ("slack_token", "xapp-", r"\d-[A-Z0-9]{6,}+-\d{6,}+-[0-9a-f]{20,}+"),
+    ("npm_token", "npm_", rf"[A-Za-z0-9]{{36}}(?!{_B})"),
+    ("pypi_token", "pypi-AgE", rf"{_B}{{50,}}+"),
+    ("docker_token", "dckr_pat_ dckr_oat_", rf"{_B}{{20,}}+"),
+    ("databricks_token", "dapi", rf"{_HEX}{{32}}(?:-\d)?(?![A-Za-z0-9])"),
+    ("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", rf"{_HEX}{{64}}"),
+    ("fly_token", "FlyV1 ", r"f[mo]\d_[A-Za-z0-9+/=,_-]{50,}+"),
+    ("planetscale_token", "pscale_pw_ pscale_tkn_ pscale_oauth_", r"[A-Za-z0-9_.=-]{32,}+"),
+    ("shopify_token", "shpat_ shpca_ shppa_ shpss_ shptka_", r"[0-9a-fA-F]{32}"),
+    ("airtable_token", "pat", rf"[A-Za-z0-9]{{14}}\.{_HEX}{{64}}"),
+    ("sentry_token", "sntrys_ sntryu_", r"[A-Za-z0-9+/=_-]{40,}+"),
+    ("grafana_token", "glsa_", r"[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    ("grafana_token", "glc_", r"[A-Za-z0-9+/]{32,}+={0,2}"),
+    ("vault_token", "hvs. hvb. hvr.", rf"{_B}{{24,}}+"),
+    (
+        "doppler_token",
+        "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.",
+        r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}+",
+    ),
+)
+"""One row for each form; a space stands between what several of them begin with (``FlyV1 `` ends in one)."""

@@ -1,0 +1,53 @@
+"""Replaces secrets in what pytest shows of a test. Knows its reports; knows no session and no call.
+
+pytest shows the arguments of the frames that an error came through, local variables if asked to, and what was
+printed: all of it may hold what the session of the test knows to be secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
+    """Has `redact` go over all texts of a report."""
+    shown: Any = report.longrepr
+    if isinstance(shown, str):
+        report.longrepr = redact(shown)
+    elif isinstance(shown, tuple):
+        report.longrepr = (shown[0], shown[1], redact(shown[2]))
+    elif shown is not None:
+        _redact_representation(shown, redact)
+    report.sections = [(name, redact(text)) for name, text in report.sections]
+
+
+def _redact_representation(shown: Any, redact: Callable[[str], str]) -> None:
+    links = list(getattr(shown, "chain", [])) or [
+        (getattr(shown, "reprtraceback", None), getattr(shown, "reprcrash", None), None)
+    ]
+    for traceback, crash, _ in links:
+        if crash is not None:
+            crash.message = redact(crash.message)
+        for entry in getattr(traceback, "reprentries", ()):
+            _redact_entry(entry, redact)
+    if isinstance(getattr(shown, "longrepr", None), str):
+        shown.longrepr = redact(shown.longrepr)
+
+
+def _redact_entry(entry: Any, redact: Callable[[str], str]) -> None:
+    """One frame: the lines of its source and of the error, its arguments, its variables."""
+    holders: list[Any] = [entry, getattr(entry, "reprlocals", None)]
+    for holder in holders:
+        if getattr(holder, "lines", None):
+            holder.lines = redact("\n".join(holder.lines)).split("\n")
+    arguments = getattr(entry, "reprfuncargs", None)
+    if arguments is not None:
+        arguments.args = [(name, _argument(name, text, redact)) for name, text in arguments.args]
+
+
+def _argument(name: str, text: str, redact: Callable[[str], str]) -> str:
+    """What an argument is shown as: ``password='...'`` is told by the name as well."""
+    return redact(f"{name}={text}").partition("=")[2]

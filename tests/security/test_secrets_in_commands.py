@@ -1,0 +1,202 @@
+"""What the commands print and write about a run with secrets. Through a fresh process, as a user would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command import Project
+from support.secret_corpus import positives
+
+KEY = {sample.name: sample.secrets[0] for sample in positives()}["github classic"]
+PASS = "correct" + "-horse-" + "battery"
+
+VAULT = """
+def unlock(user, password):
+    return {"token": password[::-1] + "0123", "note": f"unlocked with {password}"}
+
+def ask(prompt):
+    return f"you asked: {prompt}"
+"""
+
+AGENT = """
+import os, sys
+import vault
+
+PASS = "correct" + "-horse-" + "battery"
+
+def run(key="", password=PASS):
+    print("working with the vault")
+    opened = vault.unlock("bob", password)
+    vault.ask(f"key {key or os.environ.get('SERVICE_API_KEY')} token {opened['token']}")
+    return {"note": opened["note"], "as": PASS if password == PASS else password}
+
+def crashes(key="", password=PASS):
+    run(key, password)
+    raise RuntimeError(f"cannot unlock with {password} and {key}")
+
+def drifts(key="", password=PASS):
+    vault.unlock("bob", password)
+    vault.ask(f"key {key} and {PASS} elsewhere")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    project.write("vault.py", VAULT)
+    project.write("vaults.py", AGENT)
+    return project
+
+
+def all_files(project: Project) -> str:
+    return "\n".join(
+        path.read_text("utf-8")
+        for path in sorted(project.folder.rglob("*"))
+        if path.is_file() and path.name not in ("vault.py", "vaults.py")
+    )
+
+
+def record(project: Project, entrypoint: str, *more: str, **env: str) -> str:
+    arguments = json.dumps({"key": KEY})
+    ended = project.run(
+        "record", entrypoint, "--tools", "vault", "-o", "run.yaml", "--args", arguments, *more, **env
+    )
+    return ended.out + ended.err
+
+
+def test_C120_what_record_inspect_replay_and_export_say(project: Project) -> None:
+    said = record(project, "vaults:run", "--env", "SERVICE_API_KEY", SERVICE_API_KEY=PASS + "2")
+    texts = [said]
+    for command in (
+        ["inspect", "run.yaml"],
+        ["inspect", "run.yaml", "--json"],
+        ["inspect", "run.yaml", "--call", "2"],
+        ["validate", "run.yaml"],
+        ["replay", "run.yaml"],
+        ["replay", "run.yaml", "--json"],
+        ["export", "run.yaml", "--pytest", "--output", "test_run.py"],
+    ):
+        ended = project.run(*command)
+        assert ended.status == 0, ended
+        texts.append(ended.out + ended.err)
+    texts.append(all_files(project))
+    assert "test_run.py" in texts[-2]
+    for text in texts:
+        assert KEY not in text
+        assert PASS not in text
+        assert PASS[::-1] not in text
+    assert project.pytest("test_run.py").status == 0
+
+
+def test_inspect_lists_what_was_replaced_where_and_how_often(project: Project) -> None:
+    """C112: a report says what was replaced and where."""
+    record(project, "vaults:run")
+    shown = project.run("inspect", "run.yaml").out
+    rows = shown.partition("secrets replaced: ")[2].splitlines()
+    assert rows == [
+        "3",
+        "  <secret:github_token:1> 3 times, first in args.key",
+        "  <secret:password:1> 4 times, first in #1 args.password",
+        "  <secret:token:1> 3 times, first in #1 result.token",
+    ]
+    assert project.run("inspect", "run.yaml", "--json").json["secrets"] == [
+        {"placeholder": "<secret:github_token:1>", "count": 3, "first": "args.key"},
+        {"placeholder": "<secret:password:1>", "count": 4, "first": "#1 args.password"},
+        {"placeholder": "<secret:token:1>", "count": 3, "first": "#1 result.token"},
+    ]
+
+
+def test_C120_a_run_that_crashes_and_comes_back(project: Project) -> None:
+    texts = [record(project, "vaults:crashes")]
+    assert "RuntimeError: cannot unlock with <secret:password:1> and <secret:github_token:1>" in texts[0]
+    ended = project.run("replay", "run.yaml")
+    assert ended.status == 0
+    assert "REPRODUCED" in ended.out
+    texts += [ended.out + ended.err, all_files(project)]
+    for text in texts:
+        assert KEY not in text
+        assert PASS not in text
+
+
+def test_C120_a_run_that_drifts(project: Project) -> None:
+    record(project, "vaults:run")
+    ended = project.run("replay", "run.yaml", "--entrypoint", "vaults:drifts")
+    assert ended.status == 1
+    assert "call #2: tool 'ask' argument 'prompt': expected" in ended.err
+    assert PASS not in ended.out + ended.err
+    as_json = project.run("replay", "run.yaml", "--entrypoint", "vaults:drifts", "--json")
+    assert PASS not in as_json.out + as_json.err
+    project.write("expected.json", json.dumps({"note": "unlocked", "as": "nobody"}))
+    for more in ([], ["--json"]):
+        ended = project.run("replay", "run.yaml", "--expect-output", "expected.json", *more)
+        assert ended.status == 1
+        assert "behavior mismatch at 'note'" in ended.out + ended.err
+        assert PASS not in ended.out + ended.err
+
+
+def test_C118_an_empty_setting_leaves_the_rules_on(project: Project) -> None:
+    record(project, "vaults:run", STEPFORK_REDACT_KEYS="", STEPFORK_REDACT_ALLOW="")
+    assert KEY not in project.read("run.yaml")
+    project.write("pyproject.toml", "[tool.stepfork]\nredact_keys = ''\n")
+    ended = project.run("inspect", "run.yaml")
+    assert ended.status == 2
+    assert "redact_keys must hold texts only" in ended.complaint
+    project.write("pyproject.toml", "[tool.stepfork]\nredaction = {}\n")
+    ended = project.run("inspect", "run.yaml")
+    assert ended.status == 2
+    assert "unknown setting 'redaction'" in ended.complaint
+
+
+def test_C120_what_pytest_shows_of_a_test(project: Project) -> None:
+    """Its output, its report file, its cassettes and their names; recorded, drifted and failed."""
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    source = """
+        import os, pytest, vault
+
+        PASS = "correct" + "-horse-" + "battery"
+        KEY = os.environ["KEY"]
+        LATER = os.environ.get("LATER", "")
+
+        def agent(prompt, password):
+            opened = vault.unlock("bob", password)
+            print("unlocked with", password)
+            return vault.ask(prompt + opened["token"] + LATER)
+
+        @pytest.mark.parametrize("key", [KEY])
+        def test_it(key):
+            answer = agent(f"with {key} ", PASS)
+            assert not LATER or answer == f"never {PASS} {key}"
+
+        def test_that_fails():
+            assert agent("now ", PASS) == f"never {PASS}"
+    """
+    project.write("test_vault.py", source)
+    texts = []
+    for mode, later, status in (("record", "", 1), ("replay", "", 1), ("replay", KEY, 1)):
+        ended = project.pytest(
+            "--showlocals",
+            "--junitxml=report.xml",
+            "-o",
+            "junit_logging=all",
+            STEPFORK_MODE=mode,
+            KEY=KEY,
+            LATER=later,
+        )
+        assert ended.status == status, ended.out
+        texts += [_without_ids(ended.out), ended.err, _without_ids(project.read("report.xml"))]
+    assert "secret-github_token" in "".join(str(path) for path in project.folder.rglob("*.yaml"))
+    assert "unlocked with <secret:password:1>" in texts[0]
+    assert "STEPFORK_MODE=record pytest test_vault.py::test_it\\n" in texts[-3].replace("\n", "\\n")
+    texts.append(
+        "\n".join(path.read_text("utf-8") for path in (project.folder / "cassettes").rglob("*.yaml"))
+    )
+    for text in texts:
+        assert KEY not in text
+        assert PASS not in text
+
+
+def _without_ids(text: str) -> str:
+    """pytest's own names of the tests, which hold the parameters as the user wrote them."""
+    return text.replace(f"test_it[{KEY}]", "test_it[...]")
