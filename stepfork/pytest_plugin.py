@@ -276,6 +276,8 @@ def pytest_fixture_setup(
         _settle(session, error)
         raise
     _settle(session, None)
+    if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
+        workspace.basetemp = str(result.getbasetemp())
     fixturedef.addfinalizer(run.hand_over_no_more)
     plugin.check_shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -20,6 +20,9 @@ _FEW: Final = 40
 class KnownValues:
     """Values, found in other texts as they are, in URLs, in JSON and in base64. Their number only grows.
 
+    Attributes:
+        spelling: one more way in which a value may stand in a text.
+
     >>> known = KnownValues()
     >>> known.add("correct horse", "password"), known.add("required", "password")
     (True, False)
@@ -28,6 +31,7 @@ class KnownValues:
     """
 
     def __init__(self) -> None:
+        self.spelling: Callable[[str], str] = str
         self._labels: dict[str, str] = {}  # what is replaced wherever it stands, and its label
         self._values: dict[str, str] = {}  # the spellings -> the value
         self._index = _Index()
@@ -43,7 +47,7 @@ class KnownValues:
         if len(value) < SHORTEST or value in self._labels or not _may_spread(value, label):
             return False
         self._labels[value] = label
-        for form in (value, *_spellings(value)):
+        for form in dict.fromkeys((value, self.spelling(value), *_spellings(value))):
             if form not in self._values:
                 self._values[form] = value
                 self._index.add(form)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from stepfork.cassette import emitter, frame, reader, schema, stream
 from stepfork.cassette.bases import REACH, Asked, ask
@@ -12,10 +13,11 @@ from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
 from stepfork.cassette.shared import large_values
 from stepfork.cassette.store import call_tree
-from stepfork.cassette.stream.pieces import mended
+from stepfork.cassette.stream.pieces import joined
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.layout import ambiguous, layout
 from stepfork.core.lines import Line, Scope
@@ -29,10 +31,18 @@ from stepfork.session.ticket import Ticket
 class Recorder:
     """One recording in progress."""
 
-    def __init__(self, writer: Writer, redactor: Redactor, scope: Scope, classes: ClassPolicy) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        redactor: Redactor,
+        scope: Scope,
+        classes: ClassPolicy,
+        directories: Directories = AS_THEY_STAND,
+    ) -> None:
         self._writer = writer
         self._classes = classes
         self._redactor = redactor
+        self._directories = directories
         self._scope = scope
         self._lines: dict[Line, int] = {}  # their numbers in the file while it grows
         self._told: set[Line] = set()  # those of which the file says who started them
@@ -44,11 +54,11 @@ class Recorder:
 
     def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
         """A call starts: its question is taken down before anything can change it."""
-        redacted = self._redactor.redact(call.args)
+        shown = self._directories.normalise(self._redactor.redact(call.args))
         target = self._redactor.redact(call.target)
         assert isinstance(target, dict)
         depth = 0 if parent is None else parent.depth + 1
-        asked = Incoming(call.kind, call.name, redacted, target)
+        asked = Incoming(call.kind, call.name, shown, target)
         ticket = Ticket(asked, len(self._tickets), parent, depth, line, Scope())
         ticket.found = self._redactor.count
         line.add(ticket)
@@ -59,9 +69,9 @@ class Recorder:
 
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """The call ended; it is on disk when this returns."""
-        redacted = self._redact_outcome(ticket.call.kind, outcome)
+        shown: Any = self._directories.normalise(self._redact_outcome(ticket.call.kind, outcome))
         asked = self._ask(ticket)
-        recorded = Recorded(ticket.call, redacted, ticket.depth)
+        recorded = Recorded(ticket.call, shown, ticket.depth)
         place = self._place(ticket)
         extension = None if asked is None else asked.extension
         document = schema.call_document(recorded, place, extension)
@@ -173,8 +183,9 @@ class Recorder:
         recorded = []
         for ticket in self._tickets:
             if ticket.text:
-                document = reader.parse_document(ticket.text, known_tags=TAGS)
-                recorded.append(replace(schema.read_call(document).recorded, call=ticket.call))
+                document = schema.read_call(reader.parse_document(ticket.text, known_tags=TAGS))
+                told = replace(document, recorded=replace(document.recorded, call=ticket.call))
+                recorded.append(schema.restored(told, self._directories.restore).recorded)
         return list(call_tree(recorded, self._classes))
 
     @property
@@ -200,13 +211,17 @@ class Recorder:
         assert isinstance(redacted, dict)
         held = redacted.get("stream")
         if kind == "llm" and isinstance(held, dict) and _may_hide_pieces(held):
-            clean = mended(stream.decode(held), self._redactor.redact_text)
-            if clean is not None:
+            whole = joined(stream.decode(held), self._is_replaced)
+            if whole is not None:
                 ends: dict[str, Plain] = {
                     key: held[key] for key in ("broken", "closed", "cancelled") if key in held
                 }
-                return {**redacted, "stream": {**stream.encode(clean), **ends}}
+                again = self._redactor.redact({**stream.encode(whole), **ends}, keys=False)
+                return {**redacted, "stream": again}
         return redacted
+
+    def _is_replaced(self, text: str) -> bool:
+        return self._directories.normalise_text(self._redactor.redact_text(text)) != text
 
 
 def _answer_of(ticket: Ticket) -> str:

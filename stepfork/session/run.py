@@ -21,6 +21,7 @@ from stepfork.cassette import frame
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
@@ -104,6 +105,7 @@ class Run:
         on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
         hands_over: bool = False,
         classes: ClassPolicy = IMPORTED,
+        directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
     ) -> None:
         self.path = path
         self.classes = classes
@@ -134,6 +136,8 @@ class Run:
         self._latched: StepforkError | PastRecording | None = None
         self._recorder: Recorder | None = None
         self._replayer: Replayer | None = None
+        self._find_directories = directories
+        self._directories = AS_THEY_STAND
         self._redactor = Redactor(settings.rules())
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
@@ -400,16 +404,27 @@ class Run:
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
+        self._directories = self._find_directories(settings)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
-            self._recorder = Recorder(self._start_writing(), self._redactor, self.scope, self.classes)
+            self._redactor.spell_also(self._directories.normalise_text)
+            self._recorder = Recorder(
+                self._start_writing(), self._redactor, self.scope, self.classes, self._directories
+            )
         else:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(self, settings.tools + new, settings.exclude)
             hints = self._hints_for(stored)
             self._replayer = Replayer(
-                stored, self._redactor, hints, settings.past_failure, self.scope, settings.through
+                stored,
+                self._redactor,
+                hints,
+                settings.past_failure,
+                self.scope,
+                settings.through,
+                settings.volatile(),
+                self._directories,
             )
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
@@ -425,21 +440,21 @@ class Run:
             name=self._redactor.redact_text(self._name),
             entrypoint=self._recipe.entrypoint,
             tools=self.settings.tools,
-            args=self._redactor.redact(self._recipe.args),
+            args=self._directories.normalise(self._redactor.redact(self._recipe.args)),
             env=self._redacted_env(),
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         return Writer(Path(self.file), header, fsync=self.settings.fsync)
 
     def _redacted_env(self) -> dict[str, str]:
-        redacted = self._redactor.redact(dict(self._recipe.env or {}))
+        redacted = self._directories.normalise(self._redactor.redact(dict(self._recipe.env or {})))
         assert isinstance(redacted, dict)
         return {key: str(value) for key, value in redacted.items()}
 
     def _stored(self) -> StoredCassette:
         __tracebackhide__ = True
         try:
-            cassette = StoredCassette(self.path, classes=self.classes)
+            cassette = StoredCassette(self.path, classes=self.classes, directories=self._directories)
         except FileNotFoundError:
             hints = self._hints or faults.record_in_code(self.path)
             raise faults.not_found(self.path, hints, self._similar(self.path)) from None
@@ -533,7 +548,7 @@ class Run:
         )
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
-        self.written = recorder.close(end)
+        self.written = recorder.close(frame.changed_end(end, self._directories.normalise))
         if warning := recorder.ambiguous():
             warnings.warn(f"{self.path}: {warning}", RuntimeWarning, stacklevel=2)
         if faults_found and not (error is not None and _contains(error, faults_found[0])):
