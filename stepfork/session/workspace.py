@@ -77,7 +77,8 @@ class Workspace:
         """The directories of now that have names in cassettes.
 
         In a project its root stands for the working directory, so that it does not matter from where in the
-        project its tests are run. `basetemp` is pytest's own directory for temporary ones, where it is known.
+        project its tests are run. `basetemp` is pytest's own directory for temporary ones, where it is known;
+        a test that works in its ``tmp_path`` is there by that name.
         """
         if not settings.volatile().paths:
             return AS_THEY_STAND
@@ -85,10 +86,10 @@ class Workspace:
         with suppress(OSError):
             paths["tmp"] = tempfile.gettempdir()
         with suppress(OSError):
-            here = Path.cwd()
-            root = self.project_root()
-            paths["cwd"] = str(root if here.is_relative_to(root) else here)
-        if self.basetemp is not None:
+            here, root = Path.cwd(), self.project_root()
+            known = (root, self.basetemp) if self.basetemp else (root,)
+            paths["cwd"] = str(root if any(map(here.is_relative_to, known)) else here)
+        if self.basetemp:
             paths["basetemp"] = self.basetemp
         return _directories(tuple(paths.items()))
 
