@@ -84,11 +84,14 @@ class Directories:
 
     def normalise(self, value: Plain) -> Plain:
         """The value with names in place of directories; the same object if it holds none."""
-        return _walk(value, self.normalise_text) if self._on and _has_any(value, self._begin) else value
+        return self._changed(value, self._begin, self.normalise_text)
 
     def restore(self, value: Plain) -> Plain:
         """The value with the directories of today in place of names; the same object if it holds none."""
-        return _walk(value, self.restore_text) if self._on and _has_any(value, ("<",)) else value
+        return self._changed(value, ("<",), self.restore_text)
+
+    def _changed(self, value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> Plain:
+        return _walk(value, change) if self._on and _changes(value, begin, change) else value
 
     def without_links(self, text: str) -> str:
         """The text with the directories spelled in one way, whichever link they were reached by."""
@@ -135,20 +138,22 @@ AS_THEY_STAND: Final = Directories(None)
 """No directory has a name, and no name is one."""
 
 
-def _has_any(value: Plain, begin: tuple[str, ...]) -> bool:
-    """Whether a text of the value holds a character that directories or their names begin with."""
+def _changes(value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> bool:
+    """Whether `change` changes any text of the value; `begin` are the characters that such a text holds."""
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             for character in begin:
                 if character in item:
-                    return True
+                    if change(item) != item:
+                        return True
+                    break
         elif isinstance(item, dict):
-            stack.extend(item)
-            stack.extend(item.values())
+            stack += item
+            stack += item.values()
         elif isinstance(item, list):
-            stack.extend(item)
+            stack += item
         elif isinstance(item, Tagged):
             if item.tag in _BYTES:
                 return True

@@ -18,8 +18,8 @@ PATHS: Final = "paths"
 _HEX: Final = "[0-9a-fA-F]"
 _BUILT_IN: Final[dict[str, tuple[str, str | None]]] = {
     "uuid": (
-        rf"(?<![\w-])(?:{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
-        rf"|{_HEX}{{12}}[1-8]{_HEX}{{3}}[89abAB]{_HEX}{{15}})(?![\w-])",
+        rf"(?<!{_HEX})(?:{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+        rf"|{_HEX}{{12}}[1-8]{_HEX}{{3}}[89abAB]{_HEX}{{15}})(?!{_HEX})",
         None,
     ),
     "date": (r"(?<!\d)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)", "<date>"),

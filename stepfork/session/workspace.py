@@ -87,9 +87,9 @@ class Workspace:
             paths["tmp"] = tempfile.gettempdir()
         with suppress(OSError):
             here, root = Path.cwd(), self.project_root()
-            known = (root, self.basetemp) if self.basetemp else (root,)
-            paths["cwd"] = str(root if any(map(here.is_relative_to, known)) else here)
-        if self.basetemp:
+            in_temp = self.basetemp is not None and here.is_relative_to(self.basetemp)
+            paths["cwd"] = str(root if in_temp or here.is_relative_to(root) else here)
+        if self.basetemp is not None:
             paths["basetemp"] = self.basetemp
         return _directories(tuple(paths.items()))
 
