@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from stepfork.cassette.store import StoredCassette
@@ -12,11 +12,10 @@ from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
-from stepfork.core.model import Call, Incoming, Plain, Recorded, Tagged
+from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import PLACEHOLDER
-from stepfork.core.secret_names import normalise
+from stepfork.core.renaming import secret_arguments
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
@@ -221,7 +220,7 @@ class Replayer:
             self._shown = {}
             for at, top in enumerate(self._tops):
                 if self.cassette.holds_secrets(top):
-                    for secret in _secret_arguments(self.cassette.recorded(top).call.args):
+                    for secret in secret_arguments(self.cassette.recorded(top).call.args):
                         self._shown[secret] = at
         return self._shown.get(placeholder, -1) > self._trying
 
@@ -317,19 +316,3 @@ class Replayer:
 
 def _match(recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
     return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)
-
-
-def _secret_arguments(value: Plain) -> Iterator[str]:
-    """The placeholders that stand as whole values under the key they are labelled with."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
-            if found is not None and found[1] == normalise(key):
-                yield found[0]
-            else:
-                yield from _secret_arguments(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _secret_arguments(item)
-    elif isinstance(value, Tagged):
-        yield from _secret_arguments(value.value)

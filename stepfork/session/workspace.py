@@ -6,7 +6,6 @@ The one object here, `workspace`, is set up by the front ends (`configure`) and 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -80,6 +79,8 @@ class Workspace:
         project its tests are run. `basetemp` is pytest's own directory for temporary ones, where it is known;
         a test that works in its ``tmp_path`` is there by that name.
         """
+        import tempfile  # late: a conftest that only patches should stay cheap
+
         if not settings.volatile().paths:
             return AS_THEY_STAND
         paths: dict[str, str] = {"home": os.path.expanduser("~")}

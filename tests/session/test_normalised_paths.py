@@ -8,8 +8,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
-from support.chat_server import ChatServer, completion, json_answer, stream_answer
+from support.chat_server import (
+    DONE,
+    EVENTS,
+    ChatServer,
+    chunk,
+    completion,
+    event,
+    json_answer,
+    stream_answer,
+)
 from support.command import Project
 
 import stepfork
@@ -275,6 +285,42 @@ def test_a_link_to_the_folder_makes_no_difference(tmp_path: Path, make_module: A
         assert tools.look(f"{tmp_path}/link/home/x") == f"{tmp_path}/link/home/x"
     with stepfork.replay(path):
         assert tools.look(f"{tmp_path}/real/home/x") == f"{tmp_path}/link/home/x"
+
+
+def test_a_directory_in_pieces_of_a_field_that_nobody_knows(
+    tmp_path: Path, server: ChatServer, monkeypatch: Any
+) -> None:
+    for name in ("here", "somewhere-else"):
+        (tmp_path / name).mkdir()
+    client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
+
+    def answer(body: dict[str, Any]) -> Any:
+        note = f"thinking about {tmp_path}/here/data and how to go on with it " * 4
+        pieces = [note[at : at + 5] for at in range(0, len(note), 5)]
+        events = []
+        for piece in pieces:
+            said = chunk("")
+            said["choices"][0]["delta"] = {"content": "x", "musing": piece}
+            events.append(event(said))
+        return 200, EVENTS, b"".join(events) + DONE
+
+    def ask() -> tuple[str, int]:
+        stream = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "hi"}], stream=True
+        )
+        pieces = [str(getattr(one.choices[0].delta, "musing", "")) for one in stream]
+        return "".join(pieces), len(pieces)
+
+    server.answer = answer
+    monkeypatch.chdir(tmp_path / "here")
+    with stepfork.record(tmp_path / "run.yaml"):
+        live, number = ask()
+    assert str(tmp_path) not in (tmp_path / "run.yaml").read_text()
+    with stepfork.replay(tmp_path / "run.yaml"):
+        assert ask() == (live, number)
+    monkeypatch.chdir(tmp_path / "somewhere-else")
+    with stepfork.replay(tmp_path / "run.yaml"):
+        assert ask() == (live.replace("/here/", "/somewhere-else/"), number)
 
 
 def test_a_secret_that_is_a_path_is_a_secret_everywhere(tmp_path: Path, make_module: Any) -> None:
