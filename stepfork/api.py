@@ -185,6 +185,7 @@ class Session:
                 on_open=functools.partial(_patch, stack),
                 hands_over=self._hands_over,
                 classes=_classes(settings, action),
+                directories=workspace.directories,
             )
             entered = active.enter(run)
             stack.callback(active.leave, run, entered)
@@ -388,6 +389,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     settings = workspace.settings()
     place = workspace.cassette_path(path, settings)
     try:
-        return StoredCassette(place, classes=workspace.classes(settings)).trajectory()
+        classes, directories = workspace.classes(settings), workspace.directories(settings)
+        return StoredCassette(place, classes=classes, directories=directories).trajectory()
     except FileNotFoundError:
         raise not_found(place, Hints()) from None

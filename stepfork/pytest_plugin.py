@@ -7,6 +7,7 @@ heavy and installs nothing unless stepfork is configured.
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -283,6 +284,9 @@ def pytest_fixture_setup(
         _settle(session, error)
         raise
     _settle(session, None)
+    if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
+        with suppress(OSError):  # whoever uses it gets the error
+            workspace.basetemp = str(result.getbasetemp())
     fixturedef.addfinalizer(run.hand_over_no_more)
     plugin.check_shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
     return result

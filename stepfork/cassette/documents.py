@@ -19,6 +19,7 @@ from stepfork.cassette.extension import Draft, Misfit, Request
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.slices import Slices
 from stepfork.cassette.values import TAGS
+from stepfork.core.directories import AS_THEY_STAND, HELD, Directories
 from stepfork.core.model import Plain, Recorded
 from stepfork.errors import CassetteError
 
@@ -35,8 +36,10 @@ class Documents:
         bases: which call each one extends, where the file's order does not say it.
     """
 
-    def __init__(self, path: Path, slices: Slices) -> None:
+    def __init__(self, path: Path, slices: Slices, directories: Directories = AS_THEY_STAND) -> None:
+        """`directories` are put in place of their names."""
         self.path = path
+        self._directories = directories
         self.slices = slices
         self.trusted = False
         self.bases: Mapping[int, int] | None = None
@@ -76,11 +79,17 @@ class Documents:
             try:
                 if self.slices.has(place, b"!shared"):
                     document = shared.restore(document, self._value)
-                found = self._own[place] = schema.read_call(document)
+                found = self._own[place] = self._of_today(place, schema.read_call(document))
             except Fault as fault:
                 raise self.located(fault, place) from None
             del self._raw[place]
         return found
+
+    def _of_today(self, place: int, document: schema.Document) -> schema.Document:
+        """The document in today's terms. A text of ours shows the names of directories as they are."""
+        if self._directories is AS_THEY_STAND or (self.trusted and not self.slices.holds(place, HELD)):
+            return document
+        return schema.restored(document, self._directories.restore)
 
     def recorded(self, place: int) -> Recorded:
         """A call with its question in full, whose parts other calls share: it is not to be changed.

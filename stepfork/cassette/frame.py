@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from stepfork.cassette import fields
@@ -97,6 +97,18 @@ def read_header(document: dict[str, Plain]) -> Header:
         env=fields.text_mapping("env", document.get("env", {})),
         recorded_at=fields.optional_text(document.get("recorded_at")),
     )
+
+
+def changed_header(header: Header, change: Callable[[Plain], Plain]) -> Header:
+    """The header with a change made to what the run was given."""
+    env: Any = change(dict(header.env))
+    return replace(header, args=change(header.args), env=env)
+
+
+def changed_end(end: End, change: Callable[[Plain], Plain]) -> End:
+    """The end with a change made to what the run came to."""
+    error: Any = change(end.error)
+    return replace(end, output=change(end.output), error=error)
 
 
 def end_document(end: End) -> dict[str, Plain]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from stepfork.cassette import emitter, fields, json_style, question, shared, stream, tool_fields
@@ -126,6 +127,19 @@ def call_document(recorded: Recorded, extension: Extension | None = None) -> dic
     if recorded.unfinished:
         document["unfinished"] = True
     return document
+
+
+def restored(document: Document, restore: Callable[[Plain], Plain]) -> Document:
+    """The same with `restore` applied to all that its call asks and answers."""
+    recorded, extension = document.recorded, document.extension
+    args: Any = restore(recorded.call.args)
+    outcome: Any = restore(recorded.outcome)
+    if args is not recorded.call.args or outcome is not recorded.outcome:
+        recorded = replace(recorded, call=replace(recorded.call, args=args), outcome=outcome)
+    if extension is not None:
+        told: Any = restore([list(extension.remove), extension.changed, dict(extension.append)])
+        extension = Extension(extension.back, *told)
+    return replace(document, recorded=recorded, extension=extension)
 
 
 def read_call(document: dict[str, Plain]) -> Document:

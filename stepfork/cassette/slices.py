@@ -52,6 +52,10 @@ class Slices(Sequence[tuple[int, str]]):
         """Whether the text of one document has these words; cheaper than asking for the text."""
         return words in self._parts[range(len(self._parts))[at]]
 
+    def holds(self, at: int, pattern: re.Pattern[bytes]) -> bool:
+        """Whether a pattern is found in the text of one document."""
+        return pattern.search(self._parts[range(len(self._parts))[at]]) is not None
+
     def line(self, at: int) -> int:
         """The line of the stream on which a document starts, from 1."""
         at = range(len(self._parts))[at]

@@ -19,6 +19,7 @@ from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
 from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check, look
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
 from stepfork.errors import CassetteError
@@ -39,8 +40,17 @@ class StoredCassette:
         tops: positions of the calls that were made inside no other call.
     """
 
-    def __init__(self, path: Path, *, text: str | None = None, classes: ClassPolicy = IMPORTED) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        text: str | None = None,
+        classes: ClassPolicy = IMPORTED,
+        directories: Directories = AS_THEY_STAND,
+    ) -> None:
         """Opens the file and checks it; `classes` says what may be made of the classes it names.
+
+        `directories` are put in place of their names; without them all reads as it stands in the file.
 
         Raises:
             FileNotFoundError: if there is none.
@@ -55,7 +65,8 @@ class StoredCassette:
         if not text.strip():
             self._fail("the file is empty, so it is no cassette", 1)
         self.slices = reader.split(text)
-        self._documents = Documents(path, self.slices)
+        self._directories = directories
+        self._documents = Documents(path, self.slices, directories)
         self._places: Sequence[int] = range(1, len(self.slices))  # of the calls, among the slices
         self.header = self._read_header()
         self.verdict, self.end = self._read_end(text)
@@ -244,7 +255,9 @@ class StoredCassette:
 
     def _read_header(self) -> frame.Header:
         try:
-            return frame.read_header(self._documents.parse(0))
+            return frame.changed_header(
+                frame.read_header(self._documents.parse(0)), self._directories.restore
+            )
         except Fault as fault:
             problem = fault.problem
             if not isinstance(fault, frame.UnknownVersion) and fault.field == "stepfork":
@@ -260,7 +273,8 @@ class StoredCassette:
                 self.warnings.append(f"{self.path}: the end was cut off while it was written; it is left out")
                 return "absent", None
             try:
-                return verdict, frame.read_end(self._documents.parse(last))
+                end = frame.read_end(self._documents.parse(last))
+                return verdict, frame.changed_end(end, self._directories.restore)
             except Fault as fault:
                 raise self._documents.located(fault, last) from None
         if not self._may_be_torn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import click
@@ -108,9 +109,9 @@ def _plan(cassette: StoredCassette, entry: Entrypoint, folder: Path, expected: E
     redactor = Redactor(settings.rules())
     header, end, reference = cassette.header, cassette.end, entry.reference
     if expected is None and cassette.status == "completed" and end is not None and end.has_output:
-        expected = Expectation(end.output, exact=True)
+        expected = Expectation(end.output, exact=True, recorded=True)
     if expected is not None:
-        expected = Expectation(redactor.redact(expected.value), expected.exact)
+        expected = replace(expected, value=redactor.redact(expected.value))
     home = import_folder(reference)
     return Plan(
         name=redactor.redact_text(header.name),

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from stepfork.cassette.store import StoredCassette
+from stepfork.core.directories import AS_THEY_STAND
 from stepfork.errors import ConfigError
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.workspace import workspace
@@ -38,15 +39,18 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def open_cassette(path: Path) -> StoredCassette:
+def open_cassette(path: Path, *, of_today: bool = False) -> StoredCassette:
     """Opens a cassette; what is odd about it is said on stderr.
+
+    It reads as it stands in the file, or `of_today`: with the directories of now in place of their names.
 
     Raises:
         CassetteNotFoundError, CassetteError: as replaying it would.
     """
     settings = workspace.settings()
     try:
-        cassette = StoredCassette(path)
+        directories = workspace.directories(settings) if of_today else AS_THEY_STAND
+        cassette = StoredCassette(path, directories=directories)
     except FileNotFoundError:
         hints = Hints(record=f"stepfork record MODULE:FUNCTION -o {shown(path)}")
         raise not_found(Path(shown(path)), hints) from None

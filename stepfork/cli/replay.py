@@ -49,7 +49,7 @@ def replay(
     working_directory_first()
     path = cassette_at(file)
     where = shown(path)
-    cassette = open_cassette(path)
+    cassette = open_cassette(path, of_today=True)
     expected = None if expect_output is None else read_expectation(expect_output)
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     arguments = Arguments.of(decode(cassette.header.args), f"{where}: args")
@@ -80,6 +80,7 @@ def replay(
         has_expectation=expect_output is not None,
         past_failure=settings.past_failure,
         redactor=redactor,
+        rules=settings.volatile(),
     )
     _show(report, where, reference, cassette, redactor, as_json=as_json)
     return FAILED if report.verdict == "DIFFERS" else FINE

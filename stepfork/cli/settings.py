@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from stepfork.core import volatile
 from stepfork.session import config
 from stepfork.session.workspace import workspace
 
@@ -19,6 +20,7 @@ _HELP: Final = {
     "exclude": "What is no tool, in the same spelling.",
     "cassette_dir": "The folder in which relative cassette paths start.",
     "off": "Test paths that are left alone; for pytest.",
+    "normalize": "What is another text in every run: uuid, date, time, REGEX, REGEX=>TEXT; paths=false.",
     "redact_keys": "A key whose value is a secret, beside the built-in ones.",
     "redact_patterns": "A regular expression for secrets, beside the built-in ones.",
     "redact_allow": "A key or regular expression of what is no secret.",
@@ -80,13 +82,15 @@ def given_options(leave_out: Sequence[str] = ()) -> list[str]:
         if name == "fsync":
             words.append("--fsync" if value else "--no-fsync")
             continue
-        for item in value if name in config.LISTS else (value,):
+        if name == "normalize":
+            value = volatile.spelled(value)
+        for item in value if name in config.MANY else (value,):
             words += [spelled(name), str(item)]
     return words
 
 
 def _option(name: str) -> Callable[[Any], Any]:
-    if name in config.LISTS:
+    if name in config.MANY:
         more = " Repeatable or comma-separated." if name in _SPLIT else " Repeatable."
         return click.option(spelled(name), name, multiple=True, metavar="TEXT", help=_HELP[name] + more)
     if name == "fsync":

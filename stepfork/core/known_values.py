@@ -38,6 +38,9 @@ class Known(NamedTuple):
 class KnownValues:
     """Values, found in other texts as they are, in URLs, in JSON and in base64. Their number only grows.
 
+    Attributes:
+        spelling: one more way in which a value may stand in a text.
+
     >>> known = KnownValues()
     >>> known.add("correct horse", "password"), known.add("required", "password")
     (True, False)
@@ -46,6 +49,7 @@ class KnownValues:
     """
 
     def __init__(self) -> None:
+        self.spelling: Callable[[str], str] = str
         self._labels: dict[str, str] = {}  # what is replaced wherever it stands, and its label
         self._values: dict[str, str] = {}  # the spellings -> the value
         self._shifts: dict[str, int] = {}  # those in base64 -> how many characters of its group stand before
@@ -63,7 +67,7 @@ class KnownValues:
             return False
         self._labels[value] = label
         encoded = _in_base64(value)
-        for form in (value, *_spellings(value), *encoded):
+        for form in dict.fromkeys((value, self.spelling(value), *_spellings(value), *encoded)):
             if form not in self._values:
                 self._values[form] = value
                 self._index.add(form)

@@ -46,11 +46,13 @@ class Mismatch:
     order_only: bool = False
 
 
-def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = None) -> Mismatch | None:
+def match(
+    recorded: Incoming, incoming: Incoming, same_text: SameText | None = None, *, asks_all: bool = False
+) -> Mismatch | None:
     """None if `incoming` is the recorded call, else the first difference.
 
     `same_text` says whether two strings are equal where they differ or hold a placeholder of a secret
-    (which compare up to renaming); without it, equal means equal.
+    (which compare up to renaming), with `asks_all` where they are equal too; without it, equal means equal.
 
     >>> a = Incoming("tool", "lookup", {"minutes": 60})
     >>> b = Incoming("tool", "lookup", {"minutes": 120})
@@ -61,7 +63,7 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
         return Mismatch("kind", "", recorded.kind, incoming.kind)
     if recorded.name not in (incoming.name, incoming.alias):
         return Mismatch("name", "", recorded.name, incoming.name)
-    comparison = _Comparison(same_text or str.__eq__, tool_arguments=recorded.kind == "llm")
+    comparison = _Comparison(same_text or str.__eq__, asks_all, tool_arguments=recorded.kind == "llm")
     found = comparison.differ(recorded.target, incoming.target, "")
     if found is not None:
         return Mismatch("target", *found)
@@ -71,10 +73,11 @@ def match(recorded: Incoming, incoming: Incoming, same_text: SameText | None = N
     return None
 
 
-def fingerprint(call: Incoming) -> bytes:
+def fingerprint(call: Incoming, blur: Callable[[str], str] = str) -> bytes:
     """A digest that is equal for calls that may match, and nearly always differs for others.
 
     Texts that hold the placeholder of a secret count as equal, and so do the short and full name of a tool.
+    `blur` makes texts equal that may count as equal for other reasons.
 
     >>> a = Incoming("tool", "lookup", {"minutes": 60})
     >>> fingerprint(a) == fingerprint(Incoming("tool", "ops:lookup", {"minutes": 60}))
@@ -83,33 +86,35 @@ def fingerprint(call: Incoming) -> bytes:
     asked: list[Plain] = [
         call.kind,
         call.name.rpartition(":")[2],
-        dict(call.target),
-        _blurred(call.args, tool_arguments=call.kind == "llm"),
+        _blurred(call.target, blur, tool_arguments=False),
+        _blurred(call.args, blur, tool_arguments=call.kind == "llm"),
     ]
     return sha256(canonical_text(asked).encode("utf-8", "surrogatepass")).digest()
 
 
-def _blurred(value: Plain, *, tool_arguments: bool) -> Plain:
+def _blurred(value: Plain, blur: Callable[[str], str], *, tool_arguments: bool) -> Plain:
     if isinstance(value, dict):
         return {
-            key: _parsed(item)
+            key: _parsed(item, blur)
             if key == "arguments" and tool_arguments and isinstance(item, str)
-            else _blurred(item, tool_arguments=tool_arguments)
+            else _blurred(item, blur, tool_arguments=tool_arguments)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_blurred(item, tool_arguments=tool_arguments) for item in value]
+        return [_blurred(item, blur, tool_arguments=tool_arguments) for item in value]
     if isinstance(value, Tagged):
-        return Tagged(value.tag, _blurred(value.value, tool_arguments=tool_arguments))
-    return "<secret>" if isinstance(value, str) and "<secret:" in value else value
+        return Tagged(value.tag, _blurred(value.value, blur, tool_arguments=tool_arguments))
+    if not isinstance(value, str):
+        return value
+    return "<secret>" if "<secret:" in value else blur(value)
 
 
-def _parsed(arguments: str) -> Plain:
+def _parsed(arguments: str, blur: Callable[[str], str]) -> Plain:
     try:
         found: Plain = json.loads(arguments)
     except ValueError:
         found = arguments
-    return _blurred(found, tool_arguments=True)
+    return _blurred(found, blur, tool_arguments=True)
 
 
 def distance(recorded: Incoming, incoming: Incoming) -> float:
@@ -161,6 +166,7 @@ def _step(path: str, key: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Comparison:
     same_text: SameText
+    asks_all: bool
     tool_arguments: bool
 
     def differ(self, expected: Plain, actual: Plain, path: str) -> _Found | None:
@@ -187,7 +193,7 @@ class _Comparison:
         return None if same else (path, expected, actual, False)
 
     def _same(self, expected: str, actual: str) -> bool:
-        if expected == actual and "<secret:" not in expected:
+        if expected == actual and not self.asks_all and "<secret:" not in expected:
             return True
         return self.same_text(expected, actual)
 
@@ -212,7 +218,7 @@ class _Comparison:
 
     def _differ_arguments(self, expected: str, actual: str, path: str) -> _Found | None:
         """The JSON text of a tool call's arguments: spacing and key order do not count."""
-        if expected == actual:
+        if expected == actual and not self.asks_all:
             return None
         try:
             old, new = json.loads(expected), json.loads(actual)

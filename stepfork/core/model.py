@@ -7,9 +7,9 @@ values; from there to the file and back nothing else travels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.core.lanes import Mark
 
@@ -30,6 +30,28 @@ class Tagged:
 
 
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | Tagged | None
+
+OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "uuid", "complex"})
+"""Tags whose text has a form of its own: it would not be read back with anything else in it."""
+
+
+def texts_in(value: Plain) -> Iterator[str]:
+    """All texts of a plain value, keys included, in no order that means anything.
+
+    >>> sorted(texts_in({"a": ["b", Tagged("path", "c"), 1]}))
+    ['a', 'b', 'c']
+    """
+    stack: list[Plain] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack.extend((*item, *item.values()))
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, Tagged):
+            stack.append(item.value)
 
 
 @dataclass(frozen=True, slots=True)

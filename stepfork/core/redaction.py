@@ -9,17 +9,15 @@ import base64
 import binascii
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
-from stepfork.core.model import Plain, Tagged
+from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER
 from stepfork.core.text_redaction import TextRedactor
 
-_OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "uuid", "complex"})
-"""Tags whose text would not be read back with a placeholder in it."""
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
@@ -87,6 +85,11 @@ class Redactor:
         """
         return PLACEHOLDER.sub(r"secret-\1", self.redact_text(name))
 
+    def spell_also(self, spelling: Callable[[str], str]) -> None:
+        """From now on a value that gets known is looked for in this spelling too."""
+        with self._lock:
+            self._texts.known.spelling = spelling
+
     def learn(self, value: str, label: str) -> str:
         """Takes a value for a secret from now on; gives the placeholder that stands for it.
 
@@ -103,7 +106,7 @@ class Redactor:
         Called with each recorded answer on replay, it keeps the numbering in step with the recording's.
         """
         with self._lock:
-            for text in _strings(value):
+            for text in texts_in(value):
                 self._texts.placeholders.reserve(text)
 
     def _is_clean(self, value: Plain, keys: bool) -> bool:
@@ -135,7 +138,7 @@ class Redactor:
                         stack.append(content)
             elif isinstance(item, list):
                 stack.extend(item)
-            elif isinstance(item, Tagged) and item.tag not in _OPAQUE:
+            elif isinstance(item, Tagged) and item.tag not in OPAQUE:
                 if item.tag in _BYTES or item.tag == "map":
                     clean = False
                 if item.tag not in _BYTES:
@@ -175,7 +178,7 @@ class Redactor:
         return self._walk(value, keys)
 
     def _tagged(self, value: Tagged, keys: bool) -> Plain:
-        if value.tag in _OPAQUE:
+        if value.tag in OPAQUE:
             return value
         if value.tag in _BYTES:
             return self._bytes(value, "", keys)
@@ -218,17 +221,3 @@ class Redactor:
         if new == text:
             return value
         return Tagged(value.tag, base64.b64encode(new.encode("utf-8", "surrogateescape")).decode())
-
-
-def _strings(value: Plain) -> Iterator[str]:
-    stack: list[Plain] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            stack.extend((*item, *item.values()))
-        elif isinstance(item, list):
-            stack.extend(item)
-        elif isinstance(item, Tagged):
-            stack.append(item.value)

@@ -12,8 +12,11 @@ very same text as its secret, or it is the mismatch.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
+
+from stepfork.core.model import Plain, Tagged
+from stepfork.core.secret_names import normalise
 
 PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
 """What stands for a secret: its label and its number."""
@@ -140,3 +143,23 @@ class Renaming:
             return None  # nothing tells where one secret ends and the next begins
         text = incoming[at:end] if end >= at + SHORTEST else ""
         return text if text and MARK not in text else None
+
+
+def secret_arguments(value: Plain) -> Iterator[str]:
+    """The placeholders that stand as whole values under the key they are labelled with.
+
+    >>> list(secret_arguments({"password": "<secret:password:1>", "q": "<secret:password:2>"}))
+    ['<secret:password:1>']
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
+            if found is not None and found[1] == normalise(key):
+                yield found[0]
+            else:
+                yield from secret_arguments(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from secret_arguments(item)
+    elif isinstance(value, Tagged):
+        yield from secret_arguments(value.value)

@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 from stepfork.core.canonical import canonical_text
+from stepfork.core.directories import holds_name
 from stepfork.core.model import Plain
 from stepfork.core.renaming import MARK
 from stepfork.report.python_source import (
@@ -35,17 +36,20 @@ from stepfork.report.python_source import (
 
 _SEPARATORS: Final = re.compile(r"[\s_.:/-]+")
 _RECORDED: Final = "stepfork.load(CASSETTE).output"
-"""For an outcome that no expression gives: it is read from the cassette, once its classes are imported."""
+"""For an outcome that no expression gives: it is read from the cassette, once its classes are imported; or
+one that names a directory, which is another one on another machine."""
+_RECORDED_ARGS: Final = 'stepfork.load(CASSETTE).header["args"]'
 _LONGEST: Final = 60  # characters of a test's name
 Ending: TypeAlias = Literal["completed", "failed", "partial"]
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the outcome should be; `exact` where nothing else may be there."""
+    """What the outcome should be: `exact` where nothing else may be there, `recorded` where it was so."""
 
     value: Plain
     exact: bool = False
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,8 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
         call = Group("asyncio.run(", (Item(call),), ")")
     lines += ["", *layout(call, indent=8, before="" if expected is None else "outcome = ")]
     if expected is not None:
-        value = source_of(expected.value, imports) if has_source(expected.value) else _RECORDED
+        spelled = has_source(expected.value) and not (expected.recorded and holds_name(expected.value))
+        value = source_of(expected.value, imports) if spelled else _RECORDED
         items = [Item("outcome"), Item(value)]
         items += [Item("True", "exact=")] if expected.exact else []
         check = Group("stepfork.expect(", tuple(items), ")")
@@ -179,6 +184,8 @@ def _import(plan: Plan) -> list[str]:
 
 
 def _arguments(args: Plain, imports: set[str]) -> tuple[Item, ...]:
+    if holds_name(args):
+        return (Item(_RECORDED_ARGS, "*" if isinstance(args, list) else "**"),)
     if isinstance(args, list):
         return tuple(Item(source_of(value, imports)) for value in args)
     if not isinstance(args, dict):

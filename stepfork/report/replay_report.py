@@ -10,10 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.cassette.frame import End
 from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
+from stepfork.core.likeness import Likeness
 from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import Renaming
+from stepfork.core.volatile import Rules
 from stepfork.core.wording import spell, spell_pair
 from stepfork.errors import ReplayMismatchError
 from stepfork.report.as_json import json_value
@@ -71,8 +72,12 @@ def judge(
     has_expectation: bool,
     past_failure: str,
     redactor: Redactor,
+    rules: Rules | None = None,
 ) -> Report:
-    """Compares what happened with the expectation, else with what was recorded (`recorded`: the end)."""
+    """Compares what happened with the expectation, else with what was recorded (`recorded`: the end).
+
+    `rules` say what differs between any two runs.
+    """
     output, unsupported = _plain(happened, redactor)
     error = None
     if happened.error is not None:
@@ -87,7 +92,7 @@ def judge(
     if happened.went_past:
         return report("PASSED", "went on past the recorded failure and was stopped there")
     if error is not None:
-        return report(*_judge_error(error, recorded, has_expectation, happened.missing))
+        return report(*_judge_error(error, recorded, has_expectation, happened.missing, Likeness(rules)))
     if has_expectation:
         fault = redactor.redact_text(_expectation_fault(happened, expected))
         outcome = "differs from the expectation" if fault else "equals the expectation"
@@ -102,7 +107,9 @@ def judge(
         return report("PASSED", "none was recorded, so there is nothing to compare")
     if unsupported:
         return report("DIFFERS", "cannot be compared", unsupported)
-    fault = _difference(recorded.output, output) if happened.returned else "the run ended without an output"
+    fault = "the run ended without an output"
+    if happened.returned:
+        fault = _difference(recorded.output, output, Likeness(rules))
     outcome = "differs from the recorded output" if fault else "equals the recorded output"
     return report("DIFFERS" if fault else "PASSED", outcome, fault)
 
@@ -117,7 +124,7 @@ def _plain(happened: Happened, redactor: Redactor) -> tuple[Plain, str]:
 
 
 def _judge_error(
-    error: dict[str, Plain], recorded: End | None, has_expectation: bool, missing: int
+    error: dict[str, Plain], recorded: End | None, has_expectation: bool, missing: int, alike: Likeness
 ) -> tuple[Verdict, str, str]:
     now = error_text(error)
     if has_expectation:
@@ -125,7 +132,7 @@ def _judge_error(
     was = None if recorded is None else recorded.error
     if was is None:
         return "DIFFERS", "the run raised", f"the run raised {now}, and the recorded one did not"
-    if not _alike(was, error):
+    if not _is_again(was, error, alike):
         return "DIFFERS", "another failure", f"the recorded run raised {error_text(was)}, and this one {now}"
     if missing:
         fault = f"the recorded failure came back, but {missing} recorded call(s) were not made before it"
@@ -133,11 +140,11 @@ def _judge_error(
     return "REPRODUCED", f"the recorded failure came back: {now}", ""
 
 
-def _alike(recorded: dict[str, Plain], now: dict[str, Plain]) -> bool:
+def _is_again(recorded: dict[str, Plain], now: dict[str, Plain], alike: Likeness) -> bool:
     """Whether two exceptions are of one class and say the same, secrets apart."""
     if recorded.get("class") != now.get("class"):
         return False
-    return _difference(recorded.get("args", []), now.get("args", [])) == ""
+    return _difference(recorded.get("args", []), now.get("args", []), alike) == ""
 
 
 def _expectation_fault(happened: Happened, expected: Any) -> str:
@@ -150,8 +157,10 @@ def _expectation_fault(happened: Happened, expected: Any) -> str:
     return ""
 
 
-def _difference(recorded: Plain, now: Plain) -> str:
-    mismatch = match(Incoming("tool", "", recorded), Incoming("tool", "", now), Renaming().unify)
+def _difference(recorded: Plain, now: Plain, alike: Likeness) -> str:
+    trial = alike.trial()
+    then, here = Incoming("tool", "", recorded), Incoming("tool", "", now)
+    mismatch = match(then, here, trial.same_text, asks_all=trial.asks_all)
     if mismatch is None:
         return ""
     old, new = spell_pair(mismatch.expected, mismatch.actual, _LEAF)

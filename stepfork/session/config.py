@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from stepfork.core import volatile
 from stepfork.core.redaction_rules import Rules
 from stepfork.errors import ConfigError
 from stepfork.session.modes import find_mode
@@ -34,6 +35,7 @@ class Settings:
         cassette_dir: where relative cassette paths start; None for the working directory.
         off: test paths (patterns) that are left alone.
         redact_keys, redact_patterns, redact_allow: rules for secrets beside the built-in ones.
+        normalize: what is another text in every run: built-in rules and regular expressions.
         through: tools whose body runs on replay, while the calls inside of it are answered.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
         past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
@@ -49,6 +51,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     cassette_dir: Path | None = None
     off: tuple[str, ...] = ()
+    normalize: volatile.Given = ()
     redact_keys: tuple[str, ...] = ()
     redact_patterns: tuple[str, ...] = ()
     redact_allow: tuple[str, ...] = ()
@@ -62,9 +65,15 @@ class Settings:
         """The compiled rules for secrets. Raises ConfigError for one that is no regular expression."""
         return Rules.compile(keys=self.redact_keys, patterns=self.redact_patterns, allow=self.redact_allow)
 
+    def volatile(self) -> volatile.Rules:
+        """The compiled rules of `normalize`."""
+        return volatile.Rules.compile(self.normalize)
+
 
 NAMES: Final = tuple(field.name for field in fields(Settings))
 LISTS: Final = tuple(field.name for field in fields(Settings) if field.type == "tuple[str, ...]")
+MANY: Final = (*LISTS, "normalize")
+"""Settings that take several texts where only texts can be given."""
 
 
 def check(layer: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -97,6 +106,13 @@ def _value(name: str, value: Any, source: str) -> Any:
                     f"{source}: {name} must hold 'module:Class' or 'module.*', found {_spell(item)}"
                 )
         return values
+    if name == "normalize":
+        try:
+            rules = volatile.read(value)
+            volatile.Rules.compile(rules)
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}") from None
+        return rules
     if name == "fsync":
         if not isinstance(value, bool):
             raise ConfigError(f"{source}: fsync must be true or false, not {_spell(value)}")
@@ -136,7 +152,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         name = variable.removeprefix(PREFIX).lower()
         value: Any = text
-        if name in LISTS:
+        if name in MANY:
             value = [item.strip() for item in text.split(",") if item.strip()]
         elif name == "fsync":
             if text.lower() not in _TRUE + _FALSE:

@@ -12,8 +12,9 @@ from dataclasses import replace
 from stepfork.cassette import emitter, frame, question, reader, schema, stream
 from stepfork.cassette.bases import Asked, Recent, ask
 from stepfork.cassette.shared import Large, large_values, names_of, shorten
-from stepfork.cassette.stream.pieces import mended
+from stepfork.cassette.stream.pieces import joined
 from stepfork.cassette.values import TAGS
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.model import Plain, Recorded
 from stepfork.core.redaction import Redactor
@@ -96,13 +97,22 @@ def may_hide_pieces(held: Plain) -> bool:
     return "raw" in held or (isinstance(wire, dict) and ("series" in wire or "texts" in wire))
 
 
-def redacted_stream(held: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
-    """A stream without the secrets that only its pieces, joined, give away."""
-    clean = mended(stream.decode(held), redactor.redact_text) if may_hide_pieces(held) else None
-    if clean is None:
+def redacted_stream(
+    held: dict[str, Plain], redactor: Redactor, directories: Directories = AS_THEY_STAND
+) -> dict[str, Plain]:
+    """A stream without the secrets that only its pieces, joined, give away.
+
+    Pieces that name a directory only when they are joined are joined.
+    """
+
+    def is_replaced(text: str) -> bool:
+        return directories.normalise_text(redactor.redact_text(text)) != text
+
+    whole = joined(stream.decode(held), is_replaced) if may_hide_pieces(held) else None
+    if whole is None:
         return held
     ends: dict[str, Plain] = {key: held[key] for key in ("broken", "closed", "cancelled") if key in held}
-    return {**stream.encode(clean), **ends}
+    return redacted_fields({**stream.encode(whole), **ends}, redactor, keys=False)
 
 
 def _args(ticket: Ticket, redactor: Redactor) -> Plain:

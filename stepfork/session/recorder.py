@@ -17,6 +17,7 @@ from stepfork.cassette.store import call_tree
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.layout import ambiguous, layout
 from stepfork.core.lines import Line, Scope
@@ -39,10 +40,18 @@ _DROPPED: Final = ""
 class Recorder:
     """One recording in progress."""
 
-    def __init__(self, writer: Writer, redactor: Redactor, scope: Scope, classes: ClassPolicy) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        redactor: Redactor,
+        scope: Scope,
+        classes: ClassPolicy,
+        directories: Directories = AS_THEY_STAND,
+    ) -> None:
         self._writer = writer
         self._classes = classes
         self._redactor = redactor
+        self._directories = directories
         self._scope = scope
         self._lines: dict[Line, int] = {}  # their numbers in the file while it grows
         self._told: set[Line] = set()  # those of which the file says who started them
@@ -69,7 +78,8 @@ class Recorder:
 
     def _redacted(self, call: Incoming) -> Incoming:
         target = redacted_fields(call.target, self._redactor)
-        return Incoming(call.kind, call.name, self._redactor.redact(call.args), target)
+        args = self._directories.normalise(self._redactor.redact(call.args))
+        return Incoming(call.kind, call.name, args, target)
 
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """The call ended; it is on disk when this returns, unless the disk is full (`Writer.append`)."""
@@ -85,14 +95,15 @@ class Recorder:
 
     def _write_down(self, ticket: Ticket, outcome: dict[str, Plain]) -> str:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
-        redacted = self._redact_outcome(ticket.call.kind, outcome)
+        shown = self._directories.normalise(self._redact_outcome(ticket.call.kind, outcome))
+        assert isinstance(shown, dict)
         asked = self._ask(ticket)
         call = ticket.call
         if asked is not None and asked.request is not None:
             call = replace(call, args=asked.request)
-        recorded = Recorded(call, redacted, ticket.depth)
+        recorded = Recorded(call, shown, ticket.depth)
         extension = None if asked is None else asked.extension
-        in_pieces = may_hide_pieces(redacted.get("stream"))
+        in_pieces = may_hide_pieces(shown.get("stream"))
         document = schema.call_document(recorded, extension)
         text = emitter.emit_document(document)
         large = large_values(document, text)
@@ -216,8 +227,9 @@ class Recorder:
         recorded = []
         for ticket in self._tickets:
             if ticket.text:
-                document = reader.parse_document(ticket.text, known_tags=TAGS)
-                recorded.append(replace(schema.read_call(document).recorded, call=ticket.call))
+                document = schema.read_call(reader.parse_document(ticket.text, known_tags=TAGS))
+                told = replace(document, recorded=replace(document.recorded, call=ticket.call))
+                recorded.append(schema.restored(told, self._directories.restore).recorded)
         return list(call_tree(recorded, self._classes))
 
     @property
@@ -242,8 +254,11 @@ class Recorder:
         redacted = redacted_fields(outcome, self._redactor, keys=kind == "tool")
         held = redacted.get("stream")
         if kind == "llm" and isinstance(held, dict):
-            return {**redacted, "stream": redacted_stream(held, self._redactor)}
+            return {**redacted, "stream": redacted_stream(held, self._redactor, self._directories)}
         return redacted
+
+    def _is_replaced(self, text: str) -> bool:
+        return self._directories.normalise_text(self._redactor.redact_text(text)) != text
 
 
 def cause(bug: Exception) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.canonical import canonical_text
+from stepfork.core.directories import AS_THEY_STAND, Directories
+from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
-from stepfork.core.model import Call, Incoming, Plain, Recorded, Tagged
+from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import PLACEHOLDER, Renaming
-from stepfork.core.secret_names import normalise
+from stepfork.core.renaming import secret_arguments
+from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
 
@@ -30,7 +32,12 @@ class Play:
     """
 
     def __init__(
-        self, cassette: StoredCassette, calls: Sequence[int], scope: Scope, number: int | None = None
+        self,
+        cassette: StoredCassette,
+        calls: Sequence[int],
+        scope: Scope,
+        blur: Callable[[str], str],
+        number: int | None = None,
     ) -> None:
         self.calls = calls
         self.number = number
@@ -40,7 +47,7 @@ class Play:
             scope,
             optional=lambda at: self.recorded(at).unfinished,
             cut_off=lambda at: "cancelled" in self.recorded(at).outcome,
-            content=lambda at: fingerprint(self.recorded(at).call),
+            content=lambda at: fingerprint(self.recorded(at).call, blur),
             answer=self._answer,
         )
 
@@ -76,14 +83,16 @@ class Replayer:
         past_failure: str,
         scope: Scope,
         through: Sequence[str] = (),
+        rules: Rules | None = None,
+        directories: Directories = AS_THEY_STAND,
     ) -> None:
         self.cassette = cassette
         self._redactor = redactor
-        self._renaming = Renaming(self._shown_later)
+        self._alike = Likeness(rules, directories, self._shown_later)
         self._trying = 0
         self._shown: dict[str, int] | None = None  # placeholder -> the last call that holds it as its secret
         self._tops = cassette.tops
-        self._play = Play(cassette, self._tops, scope)
+        self._play = Play(cassette, self._tops, scope, self._alike.blur)
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
@@ -108,11 +117,11 @@ class Replayer:
         play = self._play if inside is None else inside.play
         differs: tuple[int, Mismatch] | None = None
         early: tuple[int, int] | None = None
-        for step in play.order.steps(line, lambda: fingerprint(call)):
+        for step in play.order.steps(line, lambda: fingerprint(call, self._alike.blur)):
             recorded = play.recorded(step.at)
-            trial = self._renaming.fork()
+            trial = self._alike.trial()
             self._trying = play.index(step.at) - 1
-            mismatch = match(recorded.call, call, trial.unify)
+            mismatch = _match(recorded.call, call, trial)
             if mismatch is not None:
                 if differs is None or play.recorded(differs[0]).unfinished:
                     differs = step.at, mismatch
@@ -137,9 +146,12 @@ class Replayer:
             self._made.append(at)
         if self.cassette.holds_secrets(position):
             self._redactor.reserve(recorded.outcome)
+        self._alike.brought(recorded.outcome)
         if recorded.call.kind == "tool" and recorded.call.name in self._through:
             scope = Scope()
-            inside = Play(self.cassette, self.cassette.inside(position), scope, play.index(at))
+            inside = Play(
+                self.cassette, self.cassette.inside(position), scope, self._alike.blur, play.index(at)
+            )
             body = Body(recorded.call.name, scope, inside)
             self._bodies.append(body)
             return body
@@ -165,7 +177,7 @@ class Replayer:
         left = play.order.left_over()
         if differs is None and (left.missing or left.running):
             expected = (left.missing or left.running)[0]
-            mismatch = match(play.recorded(expected).call, call, self._renaming.fork().unify)
+            mismatch = _match(play.recorded(expected).call, call, self._alike.trial())
             if mismatch is None:
                 return self._too_early(play, call, expected, expected)
             differs = expected, mismatch
@@ -182,7 +194,7 @@ class Replayer:
     def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
         """The call is recorded, but another has to come first; or it is another line's to make."""
         recorded = play.recorded(missing).call
-        mismatch = match(recorded, call, self._renaming.fork().unify)
+        mismatch = _match(recorded, call, self._alike.trial())
         if mismatch is None:
             return faults.too_early(self._where, play.index(missing), play.index(at), call)
         index = play.index(missing)
@@ -208,14 +220,15 @@ class Replayer:
             self._shown = {}
             for at, top in enumerate(self._tops):
                 if self.cassette.holds_secrets(top):
-                    for secret in _secret_arguments(self.cassette.recorded(top).call.args):
+                    for secret in secret_arguments(self.cassette.recorded(top).call.args):
                         self._shown[secret] = at
         return self._shown.get(placeholder, -1) > self._trying
 
-    def _commit(self, trial: Renaming) -> None:
-        self._renaming = trial
-        for value, label in trial.learned.items():
-            trial.know(value, self._redactor.learn(value, label))
+    def _commit(self, trial: Trial) -> None:
+        self._alike.commit(trial)
+        renaming = trial.renaming
+        for value, label in renaming.learned.items():
+            renaming.know(value, self._redactor.learn(value, label))
 
     def refuse(self, kind: str, name: str, path: str, type_: str, line: Line) -> ReplayMismatchError:
         """The error for an argument that has no plain form."""
@@ -241,11 +254,11 @@ class Replayer:
             ReplayMismatchError: if not.
         """
         index = self._numbers[id(recorded)]
-        trial = self._renaming.fork()
+        trial = self._alike.trial()
         self._trying = index - 1
         then = replace(recorded.call, args=expected)
         now = replace(recorded.call, args=self._redactor.redact(actual))
-        mismatch = match(then, now, trial.unify)
+        mismatch = _match(then, now, trial)
         if mismatch is not None:
             at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
             raise faults.differs(self._where, index, recorded.call, now, at_step, ())
@@ -298,20 +311,8 @@ class Replayer:
         return [(play.index(at), play.recorded(at).call) for at in range(len(play.calls))]
 
     def _count_same(self, call: Incoming) -> int:
-        return sum(match(other, call, self._renaming.fork().unify) is None for _, other in self._others())
+        return sum(_match(other, call, self._alike.trial()) is None for _, other in self._others())
 
 
-def _secret_arguments(value: Plain) -> Iterator[str]:
-    """The placeholders that stand as whole values under the key they are labelled with."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
-            if found is not None and found[1] == normalise(key):
-                yield found[0]
-            else:
-                yield from _secret_arguments(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _secret_arguments(item)
-    elif isinstance(value, Tagged):
-        yield from _secret_arguments(value.value)
+def _match(recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
+    return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)

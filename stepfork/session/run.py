@@ -21,6 +21,7 @@ from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
@@ -106,6 +107,7 @@ class Run:
         on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
         hands_over: bool = False,
         classes: ClassPolicy = IMPORTED,
+        directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
     ) -> None:
         self.path = path
         self.classes = classes
@@ -136,6 +138,8 @@ class Run:
         self._latched: StepforkError | PastRecording | None = None
         self._recorder: Recorder | None = None
         self._replayer: Replayer | None = None
+        self._find_directories = directories
+        self._directories = AS_THEY_STAND
         self.redactor = Redactor(settings.rules())
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
@@ -407,16 +411,27 @@ class Run:
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
+        self._directories = self._find_directories(settings)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
-            self._recorder = Recorder(self._start_writing(), self.redactor, self.scope, self.classes)
+            self.redactor.spell_also(self._directories.normalise_text)
+            self._recorder = Recorder(
+                self._start_writing(), self.redactor, self.scope, self.classes, self._directories
+            )
         else:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(self, settings.tools + new, settings.exclude)
             hints = self._hints_for(stored)
             self._replayer = Replayer(
-                stored, self.redactor, hints, settings.past_failure, self.scope, settings.through
+                stored,
+                self.redactor,
+                hints,
+                settings.past_failure,
+                self.scope,
+                settings.through,
+                settings.volatile(),
+                self._directories,
             )
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
@@ -436,15 +451,16 @@ class Run:
             env=self._recipe.env or {},
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
+        shown = frame.changed_header(redacted_header(header, self.redactor), self._directories.normalise)
         try:
-            return Writer(Path(self.file), redacted_header(header, self.redactor), fsync=self.settings.fsync)
+            return Writer(Path(self.file), shown, fsync=self.settings.fsync)
         except (ValueError, RecursionError) as bug:
             raise ConfigError(f"{self.path}: the header cannot be written: {cause(bug)}") from None
 
     def _stored(self) -> StoredCassette:
         __tracebackhide__ = True
         try:
-            cassette = StoredCassette(self.path, classes=self.classes)
+            cassette = StoredCassette(self.path, classes=self.classes, directories=self._directories)
         except FileNotFoundError:
             hints = self._hints or faults.record_in_code(self.path)
             raise faults.not_found(self.path, hints, self._similar(self.path)) from None
@@ -558,7 +574,7 @@ class Run:
         )
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
-        self.written = recorder.close(end)
+        self.written = recorder.close(frame.changed_end(end, self._directories.normalise))
         if warning := recorder.ambiguous():
             warnings.warn(f"{self.path}: {warning}", RuntimeWarning, stacklevel=2)
         return faults_found[0] if faults_found else None

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy
+from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.errors import CassetteError, ConfigError
 from stepfork.session import config
 from stepfork.session.config import Settings
@@ -25,6 +28,7 @@ class Workspace:
         self.base: Mapping[str, Any] = {}
         self.autopatch: dict[str, Any] = {}
         self.options: Mapping[str, Any] = {}
+        self.basetemp: str | None = None
         self._project: tuple[Path, Path] | None = None
         self._pyproject: tuple[Path, dict[str, Any]] | None = None
 
@@ -41,6 +45,7 @@ class Workspace:
         Under pytest every call has a session, so that one outside of all would be missing on replay.
         """
         self.root, self.base, self.options = root, base, options
+        self.basetemp = None
         self.every_call_has_a_session = every_call_has_a_session
 
     def where(self) -> Path:
@@ -67,6 +72,28 @@ class Workspace:
         if self._project is None or self._project[0] != start:
             self._project = (start, config.project_root(start))
         return self._project[1]
+
+    def directories(self, settings: Settings) -> Directories:
+        """The directories of now that have names in cassettes.
+
+        In a project its root stands for the working directory, so that it does not matter from where in the
+        project its tests are run. `basetemp` is pytest's own directory for temporary ones, where it is known;
+        a test that works in its ``tmp_path`` is there by that name.
+        """
+        import tempfile  # late: a conftest that only patches should stay cheap
+
+        if not settings.volatile().paths:
+            return AS_THEY_STAND
+        paths: dict[str, str] = {"home": os.path.expanduser("~")}
+        with suppress(OSError):
+            paths["tmp"] = tempfile.gettempdir()
+        with suppress(OSError):
+            here, root = Path.cwd(), self.project_root()
+            in_temp = self.basetemp is not None and here.is_relative_to(self.basetemp)
+            paths["cwd"] = str(root if in_temp or here.is_relative_to(root) else here)
+        if self.basetemp is not None:
+            paths["basetemp"] = self.basetemp
+        return _directories(tuple(paths.items()))
 
     def classes(self, settings: Settings, sdks: Iterable[str] = ()) -> ClassPolicy:
         """What cassettes may do with the classes that they name."""
@@ -104,6 +131,11 @@ class Workspace:
                 "name the place that is meant, or set cassette_dir to it",
                 file=path,
             )
+
+
+@lru_cache(8)
+def _directories(paths: tuple[tuple[str, str], ...]) -> Directories:
+    return Directories(dict(paths), {name: os.path.realpath(path) for name, path in paths})
 
 
 workspace: Final = Workspace()

@@ -14,14 +14,11 @@ _BETWEEN: Final = re.compile(r"((?:\r\n|\n|\r){2,})")
 _DATA: Final = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 
-def mended(raw: bytes, mend: Callable[[str], str]) -> bytes | None:
-    r"""The stream with `mend` applied to its joined texts; None if that changes none of them.
+def joined(raw: bytes, matters: Callable[[str], bool]) -> bytes | None:
+    r"""The stream with the texts that matter whole, in the event where each began; None if none does.
 
-    A changed text stands whole in the event where it began.
-
-    >>> hide = lambda text: text.replace("secret", "***")
-    >>> mended(b'data: {"t": "se"}\n\ndata: {"t": "cret"}\n\n', hide)
-    b'data: {"t": "***"}\n\ndata: {"t": ""}\n\n'
+    >>> joined(b'data: {"t": "se"}\n\ndata: {"t": "cret"}\n\n', lambda text: "secret" in text)
+    b'data: {"t": "secret"}\n\ndata: {"t": ""}\n\n'
     """
     try:
         parts = _BETWEEN.split(raw.decode("utf-8"))
@@ -39,11 +36,10 @@ def mended(raw: bytes, mend: Callable[[str], str]) -> bytes | None:
     changed = False
     for places in pieces.values():
         whole = "".join(holder[key] for holder, key in places)
-        clean = mend(whole)
-        if clean != whole and len(places) > 1:
+        if len(places) > 1 and matters(whole):
             changed = True
             for holder, key in places:
-                holder[key], clean = clean, ""
+                holder[key], whole = whole, ""
     if not changed:
         return None
     for at, event in events.items():

@@ -1,0 +1,223 @@
+"""The home, temp and working directories in texts: replaced by their names, and back. Pure: knows texts and
+plain values; which directories there are, it is told.
+
+A file says ``<cwd>/data/x.csv`` where the run that it records said ``/home/bob/shop/data/x.csv``. Whoever
+reads it gets the directory of today. A text that holds such a name itself is written with a sign more
+(``<=cwd>``), so that every text comes back as it was.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from stepfork.core.canonical import canonical_text
+from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+
+NAMES: Final = ("cwd", "basetemp", "tmp", "home")
+"""The first one counts where two directories are the same."""
+HELD: Final = re.compile(rb"<=*(?:cwd|basetemp|tmp|home)[:>]|!(?:shared|tagged|bytes|bytearray|memoryview)\b")
+"""Found in every document that holds a name, or what may hold one."""
+
+_NAME: Final = re.compile(r"<(=*)(cwd|basetemp|tmp|home)((?::real)?)((?::(?:json|ascii|slash))?)>")
+_URL: Final = r"(?<![fF][iI][lL][eE])://[^\s\"'`<>\\{}|^]*"
+_BEFORE: Final = r"(?:(?<![\w./~\\])|(?<=[fF][iI][lL][eE]://)|(?<=\\[bfnrt]))"
+_AFTER: Final = r"(?!\.*[\w~@+%-]|[\u0300-\u036f]|\\u[0-9a-fA-F]{4})"
+_PART: Final = re.compile(r"[^/\\]+")
+_DRIVE: Final = re.compile(r"[A-Za-z]:(?=[/\\])")
+_BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
+_KEPT: Final = 1024  # texts whose other form is remembered
+
+_SPELLED: Final[dict[str, Callable[[str], str]]] = {
+    "": str,
+    ":json": lambda path: json.dumps(path, ensure_ascii=False)[1:-1],
+    ":ascii": lambda path: json.dumps(path)[1:-1],
+    ":slash": lambda path: path.replace("\\", "/") if _DRIVE.match(path) else path,
+}
+
+
+class Directories:
+    r"""The directories of one session.
+
+    `paths` has them by name, as the program spells them; `real` the same with every link resolved, where that
+    is another spelling. Those of a single component (``/tmp``) are left as they are in texts. Without `paths`
+    (see `AS_THEY_STAND`) nothing is changed either way.
+
+    >>> here = Directories({"cwd": "/home/bob/shop", "home": "/home/bob", "tmp": "/tmp"})
+    >>> here.normalise({"q": "open /home/bob/shop/x.csv, not /home/bobby or https://a/home/bob"})
+    {'q': 'open <cwd>/x.csv, not /home/bobby or https://a/home/bob'}
+    >>> Directories({"cwd": "/srv/ci"}).restore("<cwd>/x.csv")
+    '/srv/ci/x.csv'
+    >>> Directories({"home": r"C:\Users\bob"}).normalise_text(r"C:\Users\bob\x.csv")
+    '<home>\\x.csv'
+    """
+
+    def __init__(self, paths: Mapping[str, str] | None, real: Mapping[str, str] | None = None) -> None:
+        self._on = paths is not None
+        paths = paths or {}
+        found = {name: _trimmed(paths[name]) for name in NAMES if name in paths}
+        links = {name: _trimmed(path) for name, path in (real or {}).items()}
+        self._today = {f"{name}{link}": path for name, path in found.items() for link in ("", ":real")}
+        self._today |= {f"{name}:real": path for name, path in links.items() if name in found}
+        self._names: dict[str, str] = {}  # what stands in texts -> its name
+        for link in ("", ":real"):
+            for name in found:
+                path = self._today[f"{name}{link}"]
+                for spelling, spelled in _SPELLED.items() if _is_long(path) else ():
+                    self._names.setdefault(spelled(path), f"<{name}{link}{spelling}>")
+        self.has_links = any(":real" in name for name in self._names.values())
+        self._has_escapes = any(":json" in name for name in self._names.values())
+        self._begin = tuple({spelled[0] for spelled in self._names} | {"<"})
+        longest = sorted(self._names, key=len, reverse=True)
+        places = f"|{_BEFORE}(?:{'|'.join(map(re.escape, longest))}){_AFTER}" if longest else ""
+        self._search = re.compile(f"(?P<url>{_URL})|{_NAME.pattern}{places}")
+        self.normalise_text = lru_cache(_KEPT)(self._normalise_text)
+        self.restore_text = lru_cache(_KEPT)(self._restore_text)
+
+    def __repr__(self) -> str:
+        return f"<Directories: {', '.join(sorted(set(self._names.values())))}>"
+
+    def normalise(self, value: Plain) -> Plain:
+        """The value with names in place of directories; the same object if it holds none."""
+        return self._changed(value, self._begin, self.normalise_text)
+
+    def restore(self, value: Plain) -> Plain:
+        """The value with the directories of today in place of names; the same object if it holds none."""
+        return self._changed(value, ("<",), self.restore_text)
+
+    def _changed(self, value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> Plain:
+        return _walk(value, change) if self._on and _changes(value, begin, change) else value
+
+    def without_links(self, text: str) -> str:
+        """The text with the directories spelled in one way, whichever link they were reached by."""
+        return self.restore_text(self.normalise_text(text).replace(":real", "")) if self.has_links else text
+
+    def _normalise_text(self, text: str) -> str:
+        if not self._on:
+            return text
+        is_json = self._has_escapes and _is_json(text)
+
+        def named(match: re.Match[str]) -> str:
+            if match["url"] is not None:
+                return match[0]
+            if match[3] is not None:
+                return f"<={match[0][1:]}"
+            name = self._names[match[0]]
+            return name.replace(":json", "") if is_json else name
+
+        result = self._search.sub(named, text)
+        if result != text and self._restore_text(result) != text:  # a path whose name says too little of it
+            result = _NAME.sub(lambda match: f"<={match[0][1:]}", text)
+        return text if result == text else result
+
+    def _restore_text(self, text: str) -> str:
+        if not self._on or "<" not in text or not _NAME.search(text):
+            return text
+        is_json = _is_json(text)
+
+        def shown(match: re.Match[str]) -> str:
+            more, name, link, spelling = match.groups()
+            if more:
+                return f"<{match[0][2:]}"
+            path = self._today.get(f"{name}{link}")
+            if path is None and name == "basetemp":
+                path = self._today.get(f"tmp{link}")
+            if path is None:
+                return match[0]
+            return _SPELLED[":json" if is_json and not spelling else spelling](path)
+
+        return _NAME.sub(shown, text)
+
+
+AS_THEY_STAND: Final = Directories(None)
+"""No directory has a name, and no name is one."""
+
+
+def _changes(value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> bool:
+    """Whether `change` changes any text of the value; `begin` are the characters that such a text holds."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            for character in begin:
+                if character in item:
+                    if change(item) != item:
+                        return True
+                    break
+        elif isinstance(item, dict):
+            stack += item
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
+        elif isinstance(item, Tagged):
+            if item.tag in _BYTES:
+                return True
+            stack.append(item.value)
+    return False
+
+
+def holds_name(value: Plain) -> bool:
+    """Whether a value of a file holds the name of a directory, or a text that looks like one.
+
+    >>> holds_name({"path": "<cwd>/x"}), holds_name({"path": "/x"})
+    (True, False)
+    """
+    return any(_NAME.search(text) for text in texts_in(value))
+
+
+def _trimmed(path: str) -> str:
+    return path.rstrip("/\\") or path
+
+
+def _is_long(path: str) -> bool:
+    """Whether it is absolute and has at least two components."""
+    rest = _DRIVE.sub("", path, count=1)
+    return rest[:1] in ("/", "\\") and len(_PART.findall(rest)) >= 2
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a JSON object or array: paths in it are spelled as JSON has them."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _walk(value: Plain, change: Callable[[str], str]) -> Plain:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        mapping = {change(key): _walk(item, change) for key, item in value.items()}
+        same = all(new is old for new, old in zip(mapping.values(), value.values(), strict=True))
+        return value if same and all(map(value.__contains__, mapping)) else mapping
+    if isinstance(value, list):
+        items = [_walk(item, change) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if not isinstance(value, Tagged) or value.tag in OPAQUE:
+        return value
+    inner = _bytes(value.value, change) if value.tag in _BYTES else _walk(value.value, change)
+    if inner is value.value:
+        return value
+    if value.tag in ("set", "frozenset") and isinstance(inner, list):
+        inner = sorted(inner, key=canonical_text)
+    return Tagged(value.tag, inner)
+
+
+def _bytes(encoded: Plain, change: Callable[[str], str]) -> Plain:
+    """Bytes in base64, changed if they are text: of other files a changed length would make rubbish."""
+    try:
+        text = base64.b64decode(str(encoded), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return encoded
+    if "\0" in text:
+        return encoded
+    new = change(text)
+    return encoded if new == text else base64.b64encode(new.encode()).decode()

@@ -1,0 +1,139 @@
+"""Directories under pytest: the temporary folder of a test, and a project that is somewhere else tomorrow."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.command import Project
+
+TOOLS = """
+import os
+def save(path, text):
+    assert "REPLAY" not in os.environ
+    with open(path, "w") as file:
+        file.write(text)
+    return {"saved": str(path)}
+"""
+TESTS = """
+import os
+import pathlib
+import pytest
+import agenttools
+
+def test_in_a_folder_of_its_own(tmp_path, stepfork_run):
+    answer = agenttools.save(tmp_path / "a.txt", f"made in {tmp_path}")
+    assert answer == {"saved": str(tmp_path / "a.txt")}
+    assert stepfork_run.calls[0].args["path"] == tmp_path / "a.txt"
+
+def test_made_by_the_factory(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    assert agenttools.save(f"{folder}/b", "x") == {"saved": f"{folder}/b"}
+
+def test_inside_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert agenttools.save(os.getcwd() + "/c", "x") == {"saved": f"{tmp_path}/c"}
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ready")
+    return agenttools.save(folder / "d", "x")["saved"], folder
+
+def test_what_a_fixture_made(ready):
+    assert ready[0] == str(ready[1] / "d")
+
+def test_a_file_of_the_project():
+    data = pathlib.Path(__file__).parent / "data" / "e"
+    data.parent.mkdir(exist_ok=True)
+    assert agenttools.save(data, "x") == {"saved": str(data)}
+"""
+
+
+PYPROJECT = """
+[tool.stepfork]
+tools = ["agenttools"]
+
+[tool.pytest.ini_options]
+pythonpath = ["."]
+filterwarnings = ["error"]
+"""
+CASSETTES = Path("cassettes", "tests", "test_agent")
+
+
+class Machine:
+    """A project with a home and a temp directory of its own."""
+
+    def __init__(self, place: Path) -> None:
+        place.mkdir()
+        for name in ("home", "temp"):
+            (place / name).mkdir()
+        self.place = place
+        self.project = Project(place / "project")
+        self.project.write("pyproject.toml", PYPROJECT)
+        self.project.write("agenttools.py", TOOLS)
+        self.project.write("tests/test_agent.py", TESTS)
+
+    def pytest(self, *arguments: str, cwd: str = ".", **more: str) -> str:
+        own = {"HOME": str(self.place / "home"), "PYTEST_DEBUG_TEMPROOT": str(self.place / "temp")}
+        done = self.project.pytest(*arguments, cwd=cwd, **own, **more)
+        assert done.status == 0, done.out + done.err
+        return done.out
+
+    def cassette(self, name: str) -> str:
+        return self.project.read(str(CASSETTES / f"{name}.yaml"))
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path / "one")
+    assert "5 newly recorded" in machine.pytest("--stepfork-mode=record")
+    return machine
+
+
+def test_the_temporary_folder_of_a_test_is_another_one_in_every_run(one: Machine) -> None:
+    assert "path: !path <basetemp>/test_in_a_folder_of_its_own0/a.txt" in one.cassette(
+        "test_in_a_folder_of_its_own"
+    )
+    assert "<basetemp>/data0/b" in one.cassette("test_made_by_the_factory")
+    assert "<basetemp>/test_inside_the_folder0/c" in one.cassette("test_inside_the_folder")
+    assert "!path <basetemp>/ready0/d" in one.cassette("module.ready")
+    assert "!path <cwd>/tests/data/e" in one.cassette("test_a_file_of_the_project")
+    for _ in range(2):
+        assert "5 calls replayed, 0 live" in one.pytest(REPLAY="1")
+
+
+def test_recording_again_leaves_the_cassettes_alone(one: Machine) -> None:
+    files = {path: path.read_bytes() for path in (one.project.folder / CASSETTES).iterdir()}
+    assert len(files) == 5
+    one.pytest("--stepfork-mode=record")
+    assert {path: path.read_bytes() for path in (one.project.folder / CASSETTES).iterdir()} == files
+
+
+def test_the_project_replays_on_another_machine(one: Machine, tmp_path: Path) -> None:
+    two = Machine(tmp_path / "two")
+    shutil.copytree(one.project.folder / "cassettes", two.project.folder / "cassettes")
+    assert not any(str(tmp_path) in path.read_text() for path in two.project.folder.rglob("*.yaml"))
+    assert "5 calls replayed, 0 live" in two.pytest(REPLAY="1")
+
+
+@pytest.mark.parametrize(
+    ("cwd", "arguments"),
+    [
+        ("tests", ()),
+        (".", ("--basetemp=by-hand",)),
+        (".", ("-p", "xdist", "-n", "2")),
+    ],
+)
+def test_it_does_not_matter_how_the_tests_are_run(one: Machine, cwd: str, arguments: tuple[str, ...]) -> None:
+    assert "calls replayed, 0 live, 0 newly recorded" in one.pytest(*arguments, cwd=cwd, REPLAY="1")
+
+
+def test_below_the_temporary_folder_a_difference_is_one(one: Machine) -> None:
+    one.project.write("tests/test_agent.py", TESTS.replace('tmp_path / "a.txt", f', 'tmp_path / "z.txt", f'))
+    done = one.project.pytest(
+        "-k", "folder_of_its_own", REPLAY="1", PYTEST_DEBUG_TEMPROOT=str(one.place / "temp")
+    )
+    assert done.status == 1
+    assert "argument 'path'" in done.out
+    assert "/test_in_a_folder_of_its_own0/z.txt" in done.out
