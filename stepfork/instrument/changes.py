@@ -20,7 +20,7 @@ from stepfork.cassette.values.wholes import inner_of
 from stepfork.core.model import Plain
 from stepfork.instrument.remake import Filled, HolderNode, Node, Plan, identical, made, plan
 
-_HINT: Final = "let the tool return what it changes, or leave it out with 'exclude'"
+HINT: Final = "let the tool return what it changes"
 _WHY: Final = "that the tool changed in a way that cannot be done again in place"
 _TEXT: Final = frozenset({str})
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -90,6 +90,24 @@ class Watched:
             except Unsupported:
                 found[name] = id(item)
         return found
+
+    def holds(self) -> bool:
+        """Whether there is anything that could change."""
+        return bool(self._nodes)
+
+    def shares(self, other: Watched) -> bool:
+        """Whether one object is among the arguments of both."""
+        known = {id(node.value) for node in self._nodes if node.holder.filled}
+        return any(id(node.value) in known for node in other._nodes)
+
+    def changed_under(self, other: Watched) -> HolderNode | None:
+        """An object of both that is not what it was when either began."""
+        theirs = {id(node.value): node for node in other._nodes if node.holder.filled}
+        for node in self._nodes:
+            known = theirs.get(id(node.value))
+            if known is not None and self._is_altered(node) and other._is_altered(known):
+                return node
+        return None
 
     def is_stale(self) -> bool:
         """Whether something holds something else now."""
@@ -183,7 +201,7 @@ def _touch(node: HolderNode) -> None:
 
 
 def _refused(node: Node) -> Unsupported:
-    return Unsupported(f"argument {node.name()!r}", type_name(node.value), _WHY, _HINT)
+    return Unsupported(f"argument {node.name()!r}", type_name(node.value), _WHY, HINT)
 
 
 def _fill(way: Plan, filled: set[int]) -> None:
