@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from stepfork.core.model import Incoming, Kind, Plain, Recorded
+from stepfork.session.control import Frame
+from stepfork.session.run import Ticket
 
 Wrapper: TypeAlias = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 """What wrapt calls: ``(wrapped, instance, args, kwargs) -> result``."""
@@ -61,8 +63,9 @@ class Target(Protocol):
         """The question in plain values. Raises `Unsupported` for what has none."""
         ...
 
-    def begins(self) -> None:
-        """The call is made live now: what becomes of its arguments from here on is its doing."""
+    def begins(self, ticket: Ticket, where: Frame) -> None:
+        """The call is made live now, under this ticket and at this place: what becomes of its arguments from
+        here on is its doing."""
         ...
 
     def seen(self) -> Outcome:

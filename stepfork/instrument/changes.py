@@ -14,14 +14,16 @@ from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy, Unsupported, encode, type_name
 from stepfork.cassette.values.holders import WHOLE, Holder, holder_of
-from stepfork.cassette.values.plain_parts import Place, step
+from stepfork.cassette.values.plain_parts import Place
 from stepfork.cassette.values.state import state_of
 from stepfork.cassette.values.wholes import inner_of
 from stepfork.core.model import Plain
-from stepfork.instrument.remake import Filled, Node, Plan, identical, made, plan
+from stepfork.instrument.remake import Filled, HolderNode, Node, Plan, identical, made, plan
 
-_HINT: Final = "let the tool return what it changes, or leave it out with 'exclude'"
+HINT: Final = "let the tool return what it changes"
 _WHY: Final = "that the tool changed in a way that cannot be done again in place"
+_TEXT: Final = frozenset({str})
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _LEAVES: Final = (str, int, float, bytes)
 _STANDARD: Final = ("builtins", "collections")
 _STEP: Final = re.compile(r"[.\[]")
@@ -43,46 +45,41 @@ class Watched:
     """
 
     def __init__(self, arguments: dict[str, Any], before: dict[str, Plain], classes: ClassPolicy) -> None:
-        self._arguments = arguments
         self._classes = classes
         self._roots: dict[str, Node] = {}
-        self._nodes: list[Node] = []  # those that hold something
+        self._nodes: list[HolderNode] = []
         self._inner: list[Node] = []  # those in sets and keys, which have no place
-        self._beside: list[
-            tuple[Node, Plain]
-        ] = []  # the attributes of lists and dicts of the user's own kinds
+        self._beside: list[tuple[Node, Plain]] = []  # attributes of lists and dicts of the user's own kinds
         for name, plain in before.items():
             if can_change(plain):
                 self._roots[name] = self._taken_down(arguments[name], plain, name, None)
 
-    def _taken_down(self, value: Any, before: Plain, path: str, above: Node | None) -> Node:
+    def _taken_down(self, value: Any, before: Plain, place: Place, above: HolderNode | None) -> Node:
         """The node of a value; those that hold something go into `_nodes`."""
         holder = holder_of(before)
-        node = Node(value, before, path, above)
         if holder is None or not holder.suits(value):
-            return node
-        node.holder = holder
-        node.beyond = holder.beyond(value)
+            return Node(value, before, place, above)
+        node = HolderNode(value, before, place, above, holder)
         self._nodes.append(node)
-        if type(value) is list:
-            node.held = list(value)
-        elif type(value) is dict:
-            node.keys, node.held = list(value), list(value.values())
         forms = holder.plain_parts(before)
-        for place, part in holder.parts(value, self._classes).items():
-            node.parts[place] = self._taken_down(part, forms.get(place), path + step(place), node)
+        for at, part in holder.parts(value, self._classes).items():
+            form = forms.get(at)
+            known = type(form) in _SCALARS
+            node.parts[at] = Node(part, form, at, node) if known else self._taken_down(part, form, at, node)
         return node
 
     def see(self) -> None:
         """Takes down also what only a recording needs: what has no place in the plain form."""
         for node in self._nodes:
+            kind = type(node.value)
+            if kind is list or (kind is dict and _TEXT.issuperset(map(type, node.keys))):
+                continue
             for item in inner_of(node.value):
                 form = encode(item, node.path, self._classes)
                 if can_change(form):
-                    self._inner.append(Node(item, form, node.path, node))
-            if not isinstance(node.value, list | dict) or type(node.value).__module__ in _STANDARD:
-                continue
-            self._beside.append((node, self._attributes(node)))
+                    self._inner.append(Node(item, form, node.place, node))
+            if isinstance(node.value, list | dict) and kind.__module__ not in _STANDARD:
+                self._beside.append((node, self._attributes(node)))
 
     def _attributes(self, node: Node) -> dict[str, Plain]:
         """The attributes of a list or a dict of the user's own kind."""
@@ -93,6 +90,24 @@ class Watched:
             except Unsupported:
                 found[name] = id(item)
         return found
+
+    def holds(self) -> bool:
+        """Whether there is anything that could change."""
+        return bool(self._nodes)
+
+    def shares(self, other: Watched) -> bool:
+        """Whether one object is among the arguments of both."""
+        known = {id(node.value) for node in self._nodes if node.holder.filled}
+        return any(id(node.value) in known for node in other._nodes)
+
+    def changed_under(self, other: Watched) -> HolderNode | None:
+        """An object of both that is not what it was when either began."""
+        theirs = {id(node.value): node for node in other._nodes if node.holder.filled}
+        for node in self._nodes:
+            known = theirs.get(id(node.value))
+            if known is not None and self._is_altered(node) and other._is_altered(known):
+                return node
+        return None
 
     def is_stale(self) -> bool:
         """Whether something holds something else now."""
@@ -134,15 +149,16 @@ class Watched:
                 node.before, encode(node.value, node.path, self._classes)
             ):
                 raise _refused(node)
-        for node in self._inner:  # a set keeps what is in it, nothing else that is filled as a whole does
-            if node.above is not None and node.above.touched and not isinstance(node.above.value, set | dict):
-                raise _refused(node.above)
+        for inner in self._inner:  # a set keeps what is in it, nothing else that is filled as a whole does
+            above = inner.above
+            if above is not None and above.touched and not isinstance(above.value, set | dict):
+                raise _refused(above)
         found: dict[str, Plain] = {"changed": changed} if changed else {}
         if seen.kept:
             found["kept"] = dict(seen.kept)
         return {**found, "replaced": list(seen.replaced)} if seen.replaced else found
 
-    def _is_altered(self, node: Node) -> bool:
+    def _is_altered(self, node: HolderNode) -> bool:
         """Whether the object itself holds something else now."""
         holder, value = node.holder, node.value
         kind = type(value)
@@ -150,8 +166,8 @@ class Watched:
             items = value if kind is list else value.values()
             if all(map(is_, items, node.held)) and (kind is list or all(map(is_, value, node.keys))):
                 return False
-        if holder is None or holder is WHOLE:
-            return holder is WHOLE and not identical(node.before, encode(value, node.path, self._classes))
+        if holder is WHOLE:
+            return not identical(node.before, encode(value, node.path, self._classes))
         now = holder.parts(value, self._classes)
         if list(now) != list(node.parts) or holder.beyond(value) != node.beyond:
             return True
@@ -177,15 +193,15 @@ def _differs(node: Node, new: Any) -> bool:
     return not leaf or bool(old != new) or repr(old) != repr(new)
 
 
-def _touch(node: Node) -> None:
-    here: Node | None = node
+def _touch(node: HolderNode) -> None:
+    here: HolderNode | None = node
     while here is not None and not here.touched:
         here.touched = True
         here = here.above
 
 
 def _refused(node: Node) -> Unsupported:
-    return Unsupported(f"argument {node.name()!r}", type_name(node.value), _WHY, _HINT)
+    return Unsupported(f"argument {node.name()!r}", type_name(node.value), _WHY, HINT)
 
 
 def _fill(way: Plan, filled: set[int]) -> None:
@@ -203,8 +219,8 @@ def _fill(way: Plan, filled: set[int]) -> None:
 class _Seen:
     """While recording, the objects themselves say it; where it goes another way, that is taken down."""
 
-    def __init__(self, nodes: list[Node], classes: ClassPolicy) -> None:
-        self._known = {id(node.value): node for node in nodes if node.holder and node.holder.filled}
+    def __init__(self, nodes: list[HolderNode], classes: ClassPolicy) -> None:
+        self._known: dict[int, Node] = {id(node.value): node for node in nodes if node.holder.filled}
         self._classes = classes
         self.kept: dict[str, str] = {}
         self.replaced: list[str] = []
@@ -236,8 +252,8 @@ class _Seen:
 class _Told:
     """On replay the recording says it."""
 
-    def __init__(self, nodes: list[Node], kept: Any, replaced: Any) -> None:
-        self._known = {node.path: node for node in nodes}
+    def __init__(self, nodes: list[HolderNode], kept: Any, replaced: Any) -> None:
+        self._known: dict[str, Node] = {node.path: node for node in nodes}
         self._kept: dict[str, str] = kept
         self._replaced = frozenset(replaced)
         self._named = frozenset(_above((*kept, *replaced)))

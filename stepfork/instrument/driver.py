@@ -61,7 +61,7 @@ class Live:
         self._target = target
         self.ticket = ticket
         self._over = False
-        target.begins()
+        target.begins(ticket, where)
         strand = control.here()
         self._may_be_late = where is strand.frames[0] and not strand.given_up() if strand.frames else False
 

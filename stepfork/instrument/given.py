@@ -10,6 +10,7 @@ from stepfork.core.model import Plain
 from stepfork.instrument import contents
 from stepfork.instrument.changes import Watched, can_change
 from stepfork.instrument.contents import AsyncDrained, Drained, Source
+from stepfork.instrument.overlaps import AtWork
 
 _ORDINARY: Final = frozenset({str, int, float, bool, bytes, type(None), list, dict, set, frozenset})
 
@@ -31,6 +32,7 @@ class Given:
         self._plain: dict[str, Plain] = {}
         self._problems: list[Unsupported] = []
         self._watched: Watched | None = None
+        self._at_work: AtWork | None = None
         self._stood: dict[str, tuple[Plain, Any]] = {}  # where the sources stood
 
     def has_async(self) -> bool:
@@ -100,6 +102,11 @@ class Given:
             self._watched.see()
         self._stood = {name: (source.left(), source.written()) for name, source in self._sources.items()}
 
+    def work(self, name: str, run: Any, ticket: Any, inside: Any) -> None:
+        """The body of a function runs: others may run meanwhile, and change the same objects."""
+        if self._watched is not None and self._watched.holds():
+            self._at_work = AtWork(name, run, ticket, inside, self._watched)
+
     def _is_stale(self) -> bool:
         """Whether the arguments are not what they were when the body began or went on the last time."""
         assert self._watched is not None
@@ -133,6 +140,8 @@ class Given:
         Raises:
             Unsupported: for what cannot be done again in place.
         """
+        if self._at_work is not None:
+            self._at_work.ended()
         return {} if self._watched is None else self._watched.changes()
 
     def moved(self) -> dict[str, Plain]:

@@ -7,8 +7,9 @@ where it has the recording's word for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from stepfork.cassette.values import ClassPolicy, decode
@@ -18,28 +19,53 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
 
-@dataclass(slots=True)
 class Node:
-    """An object, its plain form, its place, and what it held: nodes by place, none for what has no parts.
+    """An object, its plain form, and its place in the node that holds it."""
 
-    `keys` and `held` are those of a plain dict or list, `beyond` what any object holds beyond its parts,
-    `above` is the node that holds it; `touched` says that it, or what is in it, holds something else now.
-    """
-
-    value: Any
-    before: Plain
-    path: str
-    above: Node | None = None
+    __slots__ = ("above", "before", "place", "value")
     holder: Holder | None = None
-    parts: dict[Place, Node] = field(default_factory=dict)
-    beyond: Any = None
-    keys: list[Any] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
-    touched: bool = False
+    parts: Mapping[Place, Node] = MappingProxyType({})
+    touched = False
+
+    def __init__(self, value: Any, before: Plain, place: Place, above: HolderNode | None = None) -> None:
+        self.value = value
+        self.before = before
+        self.place = place
+        self.above = above
+
+    @property
+    def path(self) -> str:
+        """Where it stands: ``state.items[1]``."""
+        return str(self.place) if self.above is None else self.above.path + step(self.place)
 
     def name(self) -> str:
         """The argument it stands in."""
-        return self.path.partition(".")[0].partition("[")[0]
+        return str(self.place) if self.above is None else self.above.name()
+
+
+class HolderNode(Node):
+    """One that holds something: `parts` are its nodes by place.
+
+    `keys` and `held` are those of a plain dict or list, `beyond` what any object holds beyond its parts;
+    `touched` says that it, or what is in it, holds something else now.
+    """
+
+    __slots__ = ("beyond", "held", "holder", "keys", "parts", "touched")
+
+    def __init__(
+        self, value: Any, before: Plain, place: Place, above: HolderNode | None, holder: Holder
+    ) -> None:
+        super().__init__(value, before, place, above)
+        self.holder: Holder = holder
+        self.beyond = holder.beyond(value)
+        self.parts: dict[Place, Node] = {}
+        self.keys: list[Any] = []
+        self.held: list[Any] = []
+        if type(value) is list:
+            self.held = list(value)
+        elif type(value) is dict:
+            self.keys, self.held = list(value), list(value.values())
+        self.touched = False
 
 
 # -- what becomes of them ---------------------------------------------------------------------------
@@ -101,7 +127,7 @@ def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any =
     parts, now = holder.plain_parts(after), guide.parts(holder, actual)
     if not fits and not parts:
         return Fresh(after)
-    origins = {} if node is None else _origins(holder, node, parts)
+    origins: Mapping[Place, Node] = {} if node is None else _origins(holder, node, parts)
     planned = {
         place: plan(guide, origins.get(place), part, path + step(place), now.get(place))
         for place, part in parts.items()
@@ -109,7 +135,7 @@ def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any =
     return Filled(node if fits else None, after, holder, planned, new)
 
 
-def _origins(holder: Holder, node: Node, parts: dict[Place, Plain]) -> dict[Place, Node]:
+def _origins(holder: Holder, node: Node, parts: dict[Place, Plain]) -> Mapping[Place, Node]:
     """The nodes of which the parts may be made."""
     if not holder.by_order:
         return node.parts

@@ -145,7 +145,7 @@ def _decode_attrs(content: Any, decoder: Decoder) -> Any:
 # -- classes themselves -----------------------------------------------------------------------------
 
 _PLAIN: Final = frozenset(
-    {str, int, float, bool, bytes, list, dict, tuple, set, frozenset, complex, bytearray, type(None), object}
+    {str, int, float, bool, bytes, list, dict, tuple, set, frozenset, complex, bytearray, type(None)}
 )
 
 

@@ -138,6 +138,9 @@ class _NamedTuple(_Tuple):
 # -- mappings ---------------------------------------------------------------------------------------
 
 
+_TEXT: Final = frozenset({str})
+
+
 class _Mapping(_Holder):
     """Dicts of every kind."""
 
@@ -148,17 +151,21 @@ class _Mapping(_Holder):
         return isinstance(value, dict)
 
     def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+        if type(value) is dict and _TEXT.issuperset(map(type, value)):
+            return dict(value)
         return dict(zip(self._keys(value, classes), _base(value).values(value), strict=True))
 
     def _keys(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
         """The object's own keys by their places."""
         keys = list(_base(value).keys(value))
-        if all(type(key) is str for key in keys):
+        if _TEXT.issuperset(map(type, keys)):
             return {key: key for key in keys}
         encoder = Encoder(classes)
         return dict(zip(places_of(encoder.encode(key, "key") for key in keys), keys, strict=True))
 
     def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+        if isinstance(form, dict):
+            return form
         pairs = pairs_of(form)
         return dict(zip(places_of(key for key, _ in pairs), (item for _, item in pairs), strict=True))
 

@@ -24,6 +24,9 @@ NEVER_CHANGE: Final = frozenset(
 )
 """Tags of values that cannot be changed, nor hold one that can."""
 
+_IS_ARRAY: Final = is_of("numpy", "ndarray")
+_IS_FRAME: Final = is_of("pandas", "DataFrame", "Series")
+
 
 def inner_of(value: Any) -> Iterable[Any]:
     """What is in a value at no place that can be named: items of sets, keys, items of arrays of objects.
@@ -36,9 +39,9 @@ def inner_of(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return [key for key in dict.keys(value) if type(key) is not str]
     kind = type(value)
-    if is_of("numpy", "ndarray")(kind):
+    if _IS_ARRAY(kind):
         return value.ravel() if value.dtype.kind == "O" else ()
-    if is_of("pandas", "DataFrame", "Series")(kind):
+    if _IS_FRAME(kind):
         columns = [value.iloc[:, at] for at in range(value.shape[1])] if value.ndim > 1 else [value]
         return [item for column in columns if column.dtype == object for item in column]
     return ()

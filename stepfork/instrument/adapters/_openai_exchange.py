@@ -26,7 +26,7 @@ from stepfork.instrument import http_message as message
 from stepfork.instrument.adapter import Outcome
 from stepfork.instrument.http_stream import Tee
 from stepfork.session.control import Frame
-from stepfork.session.run import Run
+from stepfork.session.run import Run, Ticket
 
 _ADDED: Final[tuple[tuple[str | None, str, Plain], ...]] = (
     (None, "stream", False),
@@ -77,7 +77,7 @@ class Exchange:
                     del asked.args[key]
         return asked
 
-    def begins(self) -> None:
+    def begins(self, ticket: Ticket, where: Frame) -> None:
         """Nothing."""
 
     def seen(self) -> Outcome:

@@ -13,7 +13,8 @@ from stepfork.errors import StepforkError
 from stepfork.instrument import driver
 from stepfork.instrument.adapter import Outcome
 from stepfork.instrument.given import Given
-from stepfork.session.run import Run
+from stepfork.session.control import Frame
+from stepfork.session.run import Run, Ticket
 
 
 class ToolCall:
@@ -38,9 +39,11 @@ class ToolCall:
         """The bound arguments by name, without ``self``."""
         return Incoming("tool", self.name, self.given.plain(), alias=self._alias)
 
-    def begins(self) -> None:
+    def begins(self, ticket: Ticket, where: Frame) -> None:
         """From now on the body runs."""
         self.given.watch()
+        if self.form == "function":
+            self.given.work(self.name, where.run, ticket, where.inside)
 
     def seen(self) -> Outcome:
         """What the body did to its arguments."""
