@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import second_reader
-from support.agent_loop import client
+from support.agent_loop import client, nobody
 from support.chat_server import completion
 from support.texts import SURROGATE_TEXT, TEXT
 
@@ -94,10 +94,6 @@ def agent(tools: Any, texts: list[str], answer: Any = None) -> list[Any]:
 
 def parrot(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json=completion(json.loads(request.content)["messages"][-1]["content"]))
-
-
-def nobody(request: httpx2.Request) -> httpx2.Response:
-    raise AssertionError("nothing may be sent")
 
 
 def comes_back(tools: Any, path: Path, texts: list[str]) -> None:
