@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import second_reader
-from support.agent_loop import client
+from support.agent_loop import client, nobody
 from support.chat_server import completion
 from support.texts import SURROGATE_TEXT, TEXT
 
@@ -94,10 +94,6 @@ def agent(tools: Any, texts: list[str], answer: Any = None) -> list[Any]:
 
 def parrot(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json=completion(json.loads(request.content)["messages"][-1]["content"]))
-
-
-def nobody(request: httpx2.Request) -> httpx2.Response:
-    raise AssertionError("nothing may be sent")
 
 
 def comes_back(tools: Any, path: Path, texts: list[str]) -> None:
@@ -233,23 +229,23 @@ end: completed
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "field", "said"),
-    [
-        ("content: hi", "content: no", 9, SAID, "ambiguous unquoted value 'no': add quotes"),
-        ("content: hi", "content: 1.10", 9, SAID, "'1.10': add quotes"),
-        ("content: hi", "content: 2024-01-01", 9, SAID, "'2024-01-01': add quotes"),
-        ("content: hi", "content: 12", 9, SAID, "text expected, found a number; add quotes"),
-        ("content: hi", "content: true", 9, SAID, "found true or false; add quotes"),
-        ("content: hello", "content: off", 14, "response.choices[0].message.content", "'off': add quotes"),
-        ("name: x", "name: 1", 2, "name", "text expected, found a number; add quotes"),
-        ("  model: m\n  choices", "  model:\n  choices", 11, "response.model", "add quotes, or write null"),
-        ("response:", "response: {a: 1}\nresponse:", 11, "response", "duplicate key 'response'"),
-        ("    content: hi", "    content: hi\n    content: ho", 10, SAID, "duplicate key"),
-        ("  model: m\n  mess", "<<<<<<< HEAD\n  model: m\n=======\n  model: n\n>>>>>>> b\n  mess", 6, "",
-         "merge conflict marker '<<<<<<<': resolve the conflict"),
-    ],
-)  # fmt: skip
+EDITS = [
+    ("content: hi", "content: no", 9, SAID, "ambiguous unquoted value 'no': add quotes"),
+    ("content: hi", "content: 1.10", 9, SAID, "'1.10': add quotes"),
+    ("content: hi", "content: 2024-01-01", 9, SAID, "'2024-01-01': add quotes"),
+    ("content: hi", "content: 12", 9, SAID, "text expected, found a number; add quotes"),
+    ("content: hi", "content: true", 9, SAID, "found true or false; add quotes"),
+    ("content: hello", "content: off", 14, "response.choices[0].message.content", "'off': add quotes"),
+    ("name: x", "name: 1", 2, "name", "text expected, found a number; add quotes"),
+    ("  model: m\n  choices", "  model:\n  choices", 11, "response.model", "add quotes, or write null"),
+    ("response:", "response: {a: 1}\nresponse:", 11, "response", "duplicate key 'response'"),
+    ("    content: hi", "    content: hi\n    content: ho", 10, SAID, "duplicate key"),
+    ("  model: m\n  mess", "<<<<<<< HEAD\n  model: m\n=======\n  model: n\n>>>>>>> b\n  mess", 6, "",
+     "merge conflict marker '<<<<<<<': resolve the conflict"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field", "said"), EDITS)
 def test_C13_C15_an_edit_that_means_something_else_names_line_and_field(
     path: Path, old: str, new: str, line: int, field: str, said: str
 ) -> None:
@@ -262,10 +258,19 @@ def test_C13_C15_an_edit_that_means_something_else_names_line_and_field(
         assert said in caught.value.problem
         assert (caught.value.file, caught.value.line) == (path, line)
         assert not field or caught.value.field == field
-    command = [sys.executable, "-m", "stepfork", "validate", str(path)]
+    assert path.read_bytes() == written
+
+
+def test_C13_C15_the_command_line_names_line_and_field_of_every_such_edit(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.yaml" for number in range(len(EDITS))]
+    for path, (old, new, *_) in zip(paths, EDITS, strict=True):
+        path.write_text(SAYS.replace(old, new), "utf-8")
+    before = [path.read_bytes() for path in paths]
+    command = [sys.executable, "-m", "stepfork", "validate", *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert f"run.yaml:{line}: " in done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    for path, (_, _, line, field, said) in zip(paths, EDITS, strict=True):
+        (told,) = [one for one in done.stderr.splitlines() if f"{path.name}:{line}: " in one and said in one]
+        assert field in told
     assert "Traceback" not in done.stderr
-    assert path.read_bytes() == written
+    assert [path.read_bytes() for path in paths] == before

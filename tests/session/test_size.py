@@ -1,4 +1,4 @@
-"""How large a recording is, what an edit changes of it, and what of it is read. Counted, never timed."""
+"""How large a recording is, and what an edit changes of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import base64
 import difflib
 import json
 import re
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import Any
 import httpx2
 import pytest
 from support import agent_loop
-from support.agent_loop import SYSTEM, client, loop, schemas, text
+from support.agent_loop import SYSTEM, client, loop, nobody, schemas, text
+from support.sizes import full_size
 
 import stepfork
-from stepfork.cassette import emitter, integrity, reader, schema
+from stepfork.cassette import integrity
 from stepfork.cassette.check import faults_of
 from stepfork.cassette.store import StoredCassette
-from stepfork.session import replayer
 
 
 @pytest.fixture
@@ -44,12 +43,6 @@ def record(tmp_path: Path, tools: Any) -> Recorder:
     return record
 
 
-def full_size(path: Path) -> int:
-    """What the calls take where each stands in full."""
-    calls = StoredCassette(path).all_recorded()
-    return sum(len(emitter.emit_document(schema.call_document(call)).encode()) + 4 for call in calls)
-
-
 def changed_lines(old: Path, new: Path) -> list[str]:
     lines = difflib.ndiff(old.read_text("utf-8").splitlines(), new.read_text("utf-8").splitlines())
     dated = re.compile(r"[-+] (recorded_at|sha256): ")
@@ -60,7 +53,7 @@ def test_C126_a_long_loop_is_as_large_as_what_was_said(record: Recorder, tools: 
     fifty, two_hundred = record(50, "fifty"), record(200, "more")
     assert fifty.stat().st_size <= 0.12 * full_size(fifty)
     assert two_hundred.stat().st_size <= 4.4 * fifty.stat().st_size
-    with client(_nobody) as ask, stepfork.replay(fifty) as run:
+    with client(nobody) as ask, stepfork.replay(fifty) as run:
         loop(ask, tools.look_up, 50)
     assert (run.counts.substituted, run.counts.live) == (100, 0)
 
@@ -78,7 +71,7 @@ def test_C126_a_hundred_turns_of_a_kilobyte_take_no_more_than_four_times_their_t
         messages = loop(ask, look_up, 100)
     unique = sum(len(json.dumps(message)) for message in messages)
     assert path.stat().st_size < 4 * unique
-    with client(_nobody) as ask, stepfork.replay(path):
+    with client(nobody) as ask, stepfork.replay(path):
         assert loop(ask, look_up, 100) == messages
 
 
@@ -103,7 +96,7 @@ def test_a_message_edited_by_hand_is_edited_in_every_later_request(record: Recor
     path.write_text(integrity.sealed(edited.replace(old, new)), "utf-8")
     asked = [call.args["messages"][1]["content"] for call in stepfork.load(path).calls if call.kind == "llm"]
     assert asked == [new] * 20
-    with client(_nobody) as ask, stepfork.replay(path):
+    with client(nobody) as ask, stepfork.replay(path):
         loop(ask, tools.look_up, 20, question=new)
 
 
@@ -140,7 +133,7 @@ def test_mismatches_and_views_show_the_whole_request(record: Recorder, tools: An
         found: str = tools.look_up(turn)
         return found if turn < 8 else "nothing found"
 
-    with pytest.raises(stepfork.ReplayMismatchError) as caught, stepfork.replay(path), client(_nobody) as ask:
+    with pytest.raises(stepfork.ReplayMismatchError) as caught, stepfork.replay(path), client(nobody) as ask:
         loop(ask, forgetful, 10)
     assert caught.value.path == "messages[19].content"
     assert caught.value.actual == "nothing found"
@@ -228,7 +221,7 @@ def test_an_image_that_comes_back_stands_once(tmp_path: Path) -> None:
     assert path.read_text("utf-8").count(image) == 1
     assert len(path.read_text("utf-8").splitlines()) < 80
     with stepfork.replay(path):
-        agent(_nobody)
+        agent(nobody)
     assert list(faults_of(path)[1]) == []
 
 
@@ -260,7 +253,7 @@ def test_embeddings_and_images_take_a_few_lines_each(tmp_path: Path) -> None:
         live = agent(answer)
     assert live == [[vector.tolist() for vector in exact]] * 2 + [image]
     with stepfork.replay(path):
-        assert agent(_nobody) == live
+        assert agent(nobody) == live
     lines = path.read_text("utf-8").splitlines()
     assert len(lines) < 50, "six embeddings and a picture, a line each"
     assert sum(" !f32 " in line for line in lines) == 3
@@ -323,122 +316,3 @@ def test_a_window_that_slides_tells_what_left_it(tmp_path: Path) -> None:
     assert path.stat().st_size < 0.4 * full_size(path)
     calls = stepfork.load(path).calls
     assert calls[-1].args["messages"][1:] == history[48:58]
-
-
-# -- what is read ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The documents that were parsed, in order."""
-    found: list[str] = []
-    parse = reader.parse_document
-
-    def counting(document: str, **more: Any) -> Any:
-        found.append(document)
-        return parse(document, **more)
-
-    monkeypatch.setattr(reader, "parse_document", counting)
-    return found
-
-
-def sealed(path: Path, documents: list[str]) -> Path:
-    body = "".join(f"{document}---\n" for document in ["stepfork: 1\nname: x\n", *documents])
-    path.write_text(integrity.sealed(f"{body}end: completed\n"), "utf-8")
-    return path
-
-
-def test_opening_ten_thousand_calls_reads_what_is_asked_for(tmp_path: Path, parsed: list[str]) -> None:
-    one = "llm: responses\nrequest: {{model: m, input: [question {0}]}}\nresponse: {{said: {0}}}\n"
-    path = sealed(tmp_path / "run.yaml", [one.format(number) for number in range(10_000)])
-    cassette = StoredCassette(path)
-    cassette.lanes(cassette.tops)
-    assert cassette.recorded(9_999).call.args == {"model": "m", "input": ["question 9999"]}
-    assert not cassette.holds_secrets(9_999)
-    assert len(parsed) == 3, "the header, the end, the call"
-
-
-def test_the_last_of_ten_thousand_turns_reads_each_once(tmp_path: Path, parsed: list[str]) -> None:
-    first = "llm: responses\nrequest: {model: m, input: [start]}\nresponse: 1\n"
-    turn = "llm: responses\nextends: 1\nappend: {{input: [turn {0}]}}\nresponse: 1\n"
-    between = "tool: t\nresult: 1\n"
-    documents = [first]
-    for number in range(1, 10_000):
-        documents += [between, turn.format(number)]
-    cassette = StoredCassette(sealed(tmp_path / "run.yaml", documents))
-    asked = cassette.recorded(len(cassette) - 1).call.args
-    assert isinstance(asked, dict)
-    assert asked["input"] == ["start", *(f"turn {number}" for number in range(1, 10_000))]
-    assert len(parsed) == 10_002, "the header, the end, every turn; not the tools"
-    cassette.recorded(5_000)
-    assert len(parsed) == 10_002
-
-
-def test_a_repeated_prompt_makes_no_long_way_to_a_call(tmp_path: Path, parsed: list[str]) -> None:
-    path = tmp_path / "run.yaml"
-    with client() as ask, stepfork.record(path):
-        for number in range(300):
-            prompt = {"role": "system", "content": "Be brief, be kind, be right. " * 12}
-            question = {"role": "user", "content": text(150, number)}
-            ask.chat.completions.create(model="m", messages=[prompt, question])
-    del parsed[:]
-    cassette = StoredCassette(path)
-    cassette.recorded(299)
-    assert len(parsed) < 100
-    assert path.stat().st_size < 0.75 * full_size(path)
-
-
-LONG = text(5000, 1)
-
-
-def work_of_replay(
-    path: Path, tools: Any, count: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[int, int, int]:
-    """Documents parsed, matcher calls and calls of any Python function while so many calls are replayed."""
-    texts = [f"{number}: {LONG}" for number in range(count)]
-    with stepfork.record(path, tools=[tools.__name__]):
-        for number in range(count):
-            tools.look(number, texts[number])
-    parses = matches = calls = 0
-    parse, match = reader.parse_document, replayer.match
-
-    def parsing(*args: Any, **more: Any) -> Any:
-        nonlocal parses
-        parses += 1
-        return parse(*args, **more)
-
-    def matching(*args: Any) -> Any:
-        nonlocal matches
-        matches += 1
-        return match(*args)
-
-    def called(frame: Any, event: str, arg: Any) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    with monkeypatch.context() as patch, stepfork.replay(path) as run:
-        patch.setattr(reader, "parse_document", parsing)
-        patch.setattr(replayer, "match", matching)
-        sys.setprofile(called)
-        try:
-            for number in range(count):
-                tools.look(number, texts[number])
-        finally:
-            sys.setprofile(None)
-    assert run.counts.substituted == count
-    return parses, matches, calls
-
-
-def test_C128_each_call_parses_one_document_and_is_compared_once(
-    tmp_path: Path, make_module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools = make_module("def look(number, text):\n    return number\n")
-    parses, matches, few = work_of_replay(tmp_path / "few.yaml", tools, 200, monkeypatch)
-    assert (parses, matches) == (200, 200)
-    parses, matches, many = work_of_replay(tmp_path / "many.yaml", tools, 2000, monkeypatch)
-    assert (parses, matches) == (2000, 2000)
-    assert many <= 10.5 * few, "ten times as many calls are ten times the work"
-
-
-def _nobody(request: httpx2.Request) -> httpx2.Response:
-    raise AssertionError("nothing may be sent")

@@ -70,6 +70,11 @@ def model(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json=body)
 
 
+def nobody(request: httpx2.Request) -> httpx2.Response:
+    """A model that is not asked."""
+    raise AssertionError("nothing may be sent")
+
+
 def client(answer: Callable[[httpx2.Request], httpx2.Response] = model) -> openai.OpenAI:
     """A client whose requests are answered in the process."""
     http = httpx2.Client(transport=httpx2.MockTransport(answer))

@@ -135,7 +135,7 @@ def shared_values(calls: list[Any]) -> dict[str, Any]:
 def restore(value: Any, shared: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         if list(value) == ["\0shared"]:
-            return shared[value["\0shared"]]
+            return copy.deepcopy(shared[value["\0shared"]])
         return {key: item if key == "shared" else restore(item, shared) for key, item in value.items()}
     return [restore(item, shared) for item in value] if isinstance(value, list) else value
 
