@@ -131,7 +131,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "removes a lot": (
         call(
-            f"{FIRST}---\nllm: chat.completions\nextends: 1\nremove: ['messages[0:999999999]']\nresponse: {{}}"
+            f"{FIRST}---\nllm: chat.completions\nextends: 1\nresponse: {{}}\n"
+            "remove: ['messages[0:999999999]']"
         ),
         "remove",
     ),
@@ -343,7 +344,7 @@ def test_an_error_of_a_function_or_a_class_that_is_not_there_runs_nothing(
         path.write_text(call(f'tool: t\nerror: {{class: "{name}", args: ["touch ran"]}}'))
         before = place.everything()
         with (
-            pytest.warns(UserWarning),
+            pytest.warns(UserWarning, match="checksum"),
             pytest.raises((stepfork.CassetteError, SystemExit)) as caught,
             stepfork.replay(path),
         ):
@@ -452,21 +453,21 @@ def test_adopt_follows_no_link_out_of_the_project(
 COSTLY: dict[str, str] = {
     "a text of 60 MB": "doc('tool: t\\nresult: ' + 'x' * 60_000_000)",
     "a literal block of 60 MB": "doc('tool: t\\nresult: |\\n' + '  line of text\\n' * 4_000_000)",
-    "many small documents": "''.join(['stepfork: 1\\nname: x\\n', '---\\ntool: t\\nresult: 1\\n' * 60_000, end])",
+    "many small documents": "calls(['tool: t\\nresult: 1'] * 60_000)",
     "a chain of 20,000 requests": (
-        "''.join(['stepfork: 1\\nname: x\\n---\\nllm: a\\nrequest: {m: [1]}\\nresponse: {}\\n',"
-        " '---\\nllm: a\\nextends: 1\\nappend: {m: [2]}\\nresponse: {}\\n' * 20_000, end])"
+        "calls(['llm: a\\nrequest: {m: [1]}\\nresponse: {}',"
+        " *['llm: a\\nextends: 1\\nappend: {m: [2]}\\nresponse: {}'] * 20_000])"
     ),
     "one value shared by all": (
-        "''.join(['stepfork: 1\\nname: x\\n', ('---\\ntool: t\\nresult: [' + '!shared \"%s\", ' % name * 150"
-        " + '1]\\n') * 300, '---\\ntool: t\\nresult: 1\\nshared: {\"%s\": [%s]}\\n' % (name, '1, ' * 30_000 + '1'), end])"
+        "calls([*['tool: t\\nresult: [' + '!shared \"%s\", ' % name * 150 + '1]'] * 300,"
+        " 'tool: t\\nresult: 1\\nshared: {\"%s\": [%s]}' % (name, '1, ' * 30_000 + '1')])"
     ),
     "streams that come to much": (
-        "''.join(['stepfork: 1\\nname: x\\n', '---\\nllm: a\\nrequest: {}\\nstream: {wire: {events: \"[%s]\", "
-        "order: \"1{1000}\"}}\\n' % ('1,' * 400 + '1') * 300, end])"
+        "calls(['llm: a\\nrequest: {}\\n'"
+        " 'stream: {wire: {events: \"[%s]\", order: \"1{1000}\"}}' % ('1,' * 400 + '1')] * 300)"
     ),
     "brackets in many places": "doc('tool: t\\nresult: [' + '[],' * 500_000 + ']')",
-    "a million lanes": "doc('\\n---\\n'.join('tool: t\\nlane: %s\\nresult: 1' % ('a.' * 100 + 'a') for _ in range(9_000)))",
+    "a million lanes": "calls(['tool: t\\nlane: %s\\nresult: 1' % ('a.' * 100 + 'a')] * 9_000)",
 }
 
 PROGRAM = """
@@ -479,6 +480,8 @@ end = "---\\nend: completed\\n"
 name = digest([1] * 30_001)[:8]
 def doc(text):
     return "stepfork: 1\\nname: x\\n---\\n" + text + "\\n" + end
+def calls(documents):
+    return "\\n---\\n".join(["stepfork: 1\\nname: x", *documents]) + "\\n" + end
 path = Path(sys.argv[1])
 path.write_text({made})
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
