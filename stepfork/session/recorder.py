@@ -12,8 +12,8 @@ from stepfork.cassette import emitter, frame, reader, schema, stream
 from stepfork.cassette.bases import REACH, Asked, ask
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
+from stepfork.cassette.public import call_tree
 from stepfork.cassette.shared import large_values
-from stepfork.cassette.store import call_tree
 from stepfork.cassette.stream.pieces import mended
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
@@ -170,6 +170,13 @@ class Recorder:
                 call=call,
                 type=type(bug).__name__,
             )
+        )
+
+    def miss(self, bug: Exception) -> None:
+        """What a call that was still open saw at the end could not be taken down."""
+        said = self._redactor.redact_text(cause(bug))
+        self.refused.append(
+            RecordingError(f"the end of a call that was still open cannot be recorded: {said}")
         )
 
     def close(self, end: frame.End) -> Written:
