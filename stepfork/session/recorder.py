@@ -92,11 +92,12 @@ class Recorder:
         text = emitter.emit_document(document)
         large = large_values(document, text)
         place = self._place(ticket)
+        before = "" if place is None else emitter.emit_document(schema.place_fields(place))
         ticket.call, ticket.asked, ticket.text, ticket.large = call, asked, text, large
         self._written += 1
         if asked is not None:
             self._asked[ticket.line].appendleft(asked)
-        return text if place is None else emitter.emit_document(schema.place_fields(place)) + text
+        return before + text
 
     def _ask(self, ticket: Ticket) -> Asked | None:
         """Tells the question of an LLM call by one of its line that is in the file already."""
