@@ -46,7 +46,8 @@ class Documents:
         self._raw: dict[int, dict[str, Plain]] = {}
         self._own: dict[int, schema.Document] = {}
         self._full: OrderedDict[int, Recorded] = OrderedDict()
-        self._values: dict[str, Plain] = {}
+        self._values: dict[str, shared.Value] = {}
+        self._items = 0  # in all that references stood for so far
         self._defined: dict[str, list[int]] | None = None
 
     def parse(self, place: int) -> dict[str, Plain]:
@@ -192,19 +193,24 @@ class Documents:
             document = self.parse(place)
             try:
                 for name, value in shared.values_of(document).items():
-                    self._values.setdefault(name, value)
+                    if name not in self._values:
+                        self._values[name] = shared.weighed(value)
             except Fault as fault:
                 raise self.located(fault, place) from None
             self._raw[place] = document
         return document
 
-    def _value(self, name: str) -> Plain:
+    def _value(self, name: str) -> shared.Value:
         if name not in self._values:
             for place in self._places_of(name):
                 self.fields_of(place)
         if name not in self._values:
             raise Fault("", f"no document has '{name}' under 'shared'")
-        return self._values[name]
+        found = self._values[name]
+        self._items += found.items
+        if self._items > shared.MOST_ITEMS:
+            raise Fault("", f"this file refers to more than {shared.MOST_ITEMS} values by '!shared'")
+        return found
 
     def _places_of(self, name: str) -> list[int]:
         """The documents that may have the value of a name: as they are written, or in any other style."""

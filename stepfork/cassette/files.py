@@ -85,14 +85,18 @@ def put(path: Path, data: bytes) -> None:
             write(file, data)
             keep_mode(file, path)
             os.fsync(file)
+            if os.name == "nt":  # there only a closed file can be moved
+                os.close(file)
+                file = -1
             os.replace(fresh, path)
         except BaseException:
-            if stands(file, fresh):
+            if file < 0 or stands(file, fresh):
                 with contextlib.suppress(OSError):
                     os.unlink(fresh)
             raise
     finally:
-        os.close(file)
+        if file >= 0:
+            os.close(file)
 
 
 def sweep(path: Path) -> None:

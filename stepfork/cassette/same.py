@@ -40,12 +40,16 @@ def same_behaviour(standing: StoredCassette, text: str) -> bool:
         new = StoredCassette(standing.path, text=text)
         if len(standing) != len(new):
             return False
+        old_texts, new_texts = standing.slices, new.slices
+        last = len(old_texts) - 1
+        if all(old_texts.text(at) == new_texts.text(at) for at in range(1, last)):
+            return _same_documents(old_texts, new_texts, [])
         for match in (_in_order, _by_position):
             try:
                 pairs = list(_calls(standing, standing.tops, new, new.tops, match))
             except _Differ:
                 continue
-            if _same_documents(standing.slices, new.slices, pairs):
+            if _same_documents(old_texts, new_texts, pairs):
                 return True
     except CassetteError:
         return False

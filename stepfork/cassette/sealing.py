@@ -46,7 +46,7 @@ def seal(cassette: StoredCassette) -> int:
             text, document = _without_checksum(text, document)
         if not _is_plain(text, document):
             text, anew = emitter.emit_document(document), anew + 1
-        texts.append(text if text.endswith("\n") else f"{text}\n")
+        texts.append(text)
     data = integrity.sealed(SEPARATOR.join(texts)).encode("utf-8", "surrogatepass")
     real = Path(os.path.realpath(path))
     try:
@@ -69,7 +69,8 @@ def _without_checksum(text: str, document: dict[str, Plain]) -> tuple[str, dict[
 def _is_plain(text: str, document: dict[str, Plain]) -> bool:
     """Whether each field begins a line, and those that are looked for stand as they are written."""
     return (
-        _DOCUMENT_MARK.search(text) is None
+        text.endswith("\n")  # which a literal block at its end would be given
+        and _DOCUMENT_MARK.search(text) is None
         and _FIELD.findall(text) == list(document)
         and ("depth" not in document or text.startswith("depth: "))
         and all(f"\n{field}: " in f"\n{text}" for field in _ON_ONE_LINE if field in document)

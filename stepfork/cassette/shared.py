@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from stepfork.cassette.fields import Fault
 from stepfork.core.canonical import canonical_text, digest
@@ -24,6 +24,8 @@ LARGE: Final = 1000
 _SHORTEST: Final = 8  # digits of a name
 _NAME: Final = re.compile(r"[0-9a-f]{8,64}\Z")
 _MOST: Final = 200_000_000  # characters that the references of one document may stand for
+MOST_ITEMS: Final = 100_000_000
+"""Values in what the references of one file stand for, all taken together: reading them takes so long."""
 _WHOLE: Final = frozenset({"result", "body"})  # fields that may be a reference themselves
 _INSIDE: Final = frozenset({"args", "request", "append", "response", "stream", *_WHOLE})
 """Fields with values in which references may stand."""
@@ -147,7 +149,28 @@ def shorten(document: dict[str, Plain], names: dict[str, str], told: set[str]) -
     return {**shortened, FIELD: values} if values else shortened
 
 
-def restore(document: dict[str, Plain], find: Callable[[str], Plain]) -> dict[str, Plain]:
+class Value(NamedTuple):
+    """A value that documents share, how many characters it takes, and how many values are in it."""
+
+    value: Plain
+    characters: int
+    items: int
+
+
+def weighed(value: Plain) -> Value:
+    """A value to be shared.
+
+    >>> weighed([1, {"a": "b"}])
+    Value(value=[1, {'a': 'b'}], characters=11, items=4)
+    """
+    return Value(value, len(canonical_text(value)), _count(value))
+
+
+def _count(value: Any) -> int:
+    return 1 + sum(map(_count, _items(value)))
+
+
+def restore(document: dict[str, Plain], find: Callable[[str], Value]) -> dict[str, Plain]:
     """A document with the values in place of the references; they are not copied.
 
     `find` gives the value of a name, or raises a `Fault` without a place.
@@ -162,10 +185,10 @@ def restore(document: dict[str, Plain], find: Callable[[str], Plain]) -> dict[st
         if type(value) is Tagged:
             if value.tag == TAG:
                 found = _found(value.value, path, find)
-                stood_for += len(canonical_text(found))
+                stood_for += found.characters
                 if stood_for > _MOST:
                     raise Fault(path, f"this document refers to more than {_MOST} characters")
-                return found
+                return found.value
             return Tagged(value.tag, whole(value.value, path))
         if type(value) is dict:
             return {key: whole(item, f"{path}.{key}") for key, item in value.items()}
@@ -176,7 +199,7 @@ def restore(document: dict[str, Plain], find: Callable[[str], Plain]) -> dict[st
     return {field: value if field == FIELD else whole(value, field) for field, value in document.items()}
 
 
-def _found(name: Plain, path: str, find: Callable[[str], Plain]) -> Plain:
+def _found(name: Plain, path: str, find: Callable[[str], Value]) -> Value:
     if not isinstance(name, str) or not _NAME.match(name):
         raise Fault(path, "under '!shared' stands the name of a value: 8 to 64 hexadecimal digits, in quotes")
     try:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
-from stepfork.cassette.stream import text_of
+from stepfork.cassette.public import call_tree
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check, look
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
@@ -343,35 +343,3 @@ def _check_value(field: str, value: Plain) -> None:
             check(value)
         except BadValue as problem:
             raise Fault(field, str(problem)) from None
-
-
-def call_tree(recorded: list[Recorded], classes: ClassPolicy) -> tuple[Call, ...]:
-    """Calls in file order, a parent before its children, as a tree."""
-    children: list[list[Call]] = [[]]
-    for item in reversed(recorded):
-        while len(children) <= item.depth + 1:
-            children.append([])
-        inner = tuple(reversed(children[item.depth + 1]))
-        children[item.depth + 1] = []
-        children[item.depth].append(public_call(item, inner, classes))
-    return tuple(reversed(children[0]))
-
-
-def public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPolicy) -> Call:
-    """The call as users see it: Python values, the JSON or text of an answer."""
-    call, outcome = recorded.call, recorded.outcome
-    result: Any = None
-    if "yields" in outcome:
-        result = look(outcome["yields"], classes)
-    elif "result" in outcome:
-        result = look(outcome["result"], classes)
-    else:
-        for form in schema.RESPONSE_FIELDS:
-            if form in outcome:
-                result = _text_of(outcome[form]) if form == "stream" else look(outcome[form], classes)
-    error = look(outcome["error"], classes) if "error" in outcome else None
-    return Call(call.kind, call.name, look(call.args, classes), result, error, children)
-
-
-def _text_of(streamed: Plain) -> str:
-    return text_of(streamed) if isinstance(streamed, dict) else ""

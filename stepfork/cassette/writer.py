@@ -68,8 +68,10 @@ class Writer:
             for target in (path, self._failed()):
                 files.sweep(target)
             self._add(_head(header))
-        except OSError as error:
+        except BaseException as error:
             self.discard()
+            if not isinstance(error, OSError):
+                raise
             raise CassetteError(f"cannot be written: {error.strerror or error}", file=place) from None
 
     def _standing(self) -> StoredCassette | None:
@@ -204,7 +206,7 @@ class Writer:
     def discard(self) -> None:
         """Drops the partial file: nothing was recorded, or nothing changed."""
         if self._file >= 0 and files.stands(self._file, self.partial):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # it is found by the next recording
                 os.unlink(self.partial)
         self.release()
 

@@ -12,8 +12,8 @@ from stepfork.cassette import emitter, frame, reader, schema
 from stepfork.cassette.bases import REACH, Asked, ask
 from stepfork.cassette.exceptions import class_name, encode_exception, text_of
 from stepfork.cassette.partial import sort_key
+from stepfork.cassette.public import call_tree
 from stepfork.cassette.shared import large_values
-from stepfork.cassette.store import call_tree
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.canonical import canonical_text
@@ -108,12 +108,13 @@ class Recorder:
         text = emitter.emit_document(document)
         large = large_values(document, text)
         place = self._place(ticket)
+        before = "" if place is None else emitter.emit_document(schema.place_fields(place))
         ticket.call, ticket.asked, ticket.text, ticket.large = call, asked, text, large
         ticket.in_pieces = in_pieces
         self._written += 1
         if asked is not None:
             self._asked[ticket.line].appendleft(asked)
-        return text if place is None else emitter.emit_document(schema.place_fields(place)) + text
+        return before + text
 
     def _ask(self, ticket: Ticket) -> Asked | None:
         """Tells the question of an LLM call by one of its line that is in the file already."""
@@ -188,6 +189,13 @@ class Recorder:
                 call=call,
                 type=type(bug).__name__,
             )
+        )
+
+    def miss(self, bug: Exception) -> None:
+        """What a call that was still open saw at the end could not be taken down."""
+        said = self._redactor.redact_text(cause(bug))
+        self.refused.append(
+            RecordingError(f"the end of a call that was still open cannot be recorded: {said}")
         )
 
     def close(self, end: frame.End) -> Written:

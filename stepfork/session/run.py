@@ -495,7 +495,12 @@ class Run:
                     self._recorder.release()
                 return False
             for end in self._pending:
-                end()
+                try:
+                    end()
+                except Exception as bug:
+                    if self._recorder is None:
+                        raise
+                    self._recorder.miss(bug)
             judged = ending in ("run", "test")
             if judged and not self.touched and self.action == "replay" and os.path.exists(self.path):
                 self.open()  # nothing was called, though something is recorded: all of it is left over

@@ -45,7 +45,7 @@ def test_shared_values_come_back_and_stand_once(documents: list[dict[str, Any]])
     for original, document in zip(documents, read, strict=True):
         assert not values.keys() & shared.values_of(document).keys()
         values |= shared.values_of(document)
-        back = shared.restore(document, lambda name: values[name])
+        back = shared.restore(document, lambda name: shared.weighed(values[name]))
         back.pop(shared.FIELD, None)
         assert canonical_text(back) == canonical_text(original)
     assert told == values.keys()
@@ -110,4 +110,4 @@ def test_references_that_stand_for_too_much_are_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(shared, "_MOST", 10_000)
     bomb = {"tool": "t", "result": [Tagged(shared.TAG, "00000000")] * 20}
     with pytest.raises(Fault, match="refers to more than"):
-        shared.restore(bomb, lambda name: "x" * 1000)
+        shared.restore(bomb, lambda name: shared.weighed("x" * 1000))

@@ -156,6 +156,17 @@ def test_what_an_edit_brought_into_another_style_is_read_the_same_once_it_is_sea
     assert [call.name for call in sealed.trajectory().calls[0].children] == ["lookup"]
 
 
+@pytest.mark.parametrize("cut", ["", "\n", "\n\n", "\nsha256: wrong\n\n\n", "\nsha256: wrong\n# more\n"])
+def test_the_end_of_a_text_at_the_end_is_as_it_was(recorded: Project, cut: str) -> None:
+    path = recorded.write(
+        "cassettes/cut.yaml", f"stepfork: 1\nname: x\n---\nend: completed\noutput: |+\n  x{cut}"
+    )
+    before = stepfork.load(path).output
+    assert recorded.run("seal", "cassettes/cut.yaml").status == 0
+    assert stepfork.load(path).output == before
+    assert StoredCassette(path).verdict == "ok"
+
+
 def test_a_read_only_file_is_not_replaced(recorded: Project) -> None:
     with open_folder() as folder:
         path = folder / "run.yaml"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepfork.cassette import frame
@@ -88,6 +88,7 @@ def check(path: Path, program: Program, *, redacted: bool) -> int:
     return count
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 60))
 def test_every_request_comes_back(seed: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -68,7 +68,7 @@ def run(path: Path, tools: ModuleType, program: str) -> tuple[list[Any], BaseExc
     try:
         with stepfork.record(path, **options):
             body(tools, seen)
-    except (stepfork.StepforkError, Crash) as error:
+    except (stepfork.StepforkError, Crash, KeyboardInterrupt) as error:
         return seen, error
     return seen, None
 
@@ -143,6 +143,32 @@ def test_a_step_that_fails_costs_nothing_that_is_not_said(
         at += 1
     assert at > 10, disk.steps
     assert said or how == "short"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_C92_whoever_is_interrupted_at_any_step_loses_no_good_cassette_and_no_call(
+    tmp_path: Path, tools: ModuleType, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Control-C in the middle of a write: what it interrupted was not seen yet."""
+    at, reached = 0, True
+    while reached:
+        folder = tmp_path / f"{at}"
+        good = good_one(folder, tools)
+        open_before = len(os.listdir("/proc/self/fd"))
+        disk = Disk(folder, "interrupts", at)
+        with monkeypatch.context() as patch:
+            disk.insert(patch)
+            seen, error = run(folder / "run.yaml", tools, program)
+        reached = disk.reached
+        assert len(os.listdir("/proc/self/fd")) == open_before
+        assert isinstance(error, KeyboardInterrupt) == reached or program == "from a thread"
+        check_place(folder, good, program)
+        places = [folder / f"run.{name}yaml" for name in ("failed.", "partial.", "")]
+        kept = [asked(place) for place in places if place.exists()]
+        assert not seen or any(set(each) >= set(range(len(seen))) for each in kept)
+        check_recordable(folder, tools)
+        at += 1
+    assert at > 10
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

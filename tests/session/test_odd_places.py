@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any
 
 import pytest
 from support.command import Project
-from support.unprivileged import as_nobody, open_folder
+from support.unprivileged import as_nobody, in_child, open_folder
 
 import stepfork
-from stepfork.cassette.store import StoredCassette
 
 TOOLS = "bodies = []\ndef look(n):\n    bodies.append(n)\n    return [n, 'x' * n]\n"
 
@@ -278,155 +276,6 @@ def test_a_quota_that_is_used_up_is_said_at_the_end(path: Path, tools: ModuleTyp
     assert sorted(os.listdir(path.parent)) == ["run.partial.yaml", "run.yaml"]
     record(path, tools, 2)
     assert sorted(os.listdir(path.parent)) == ["run.partial.1.yaml", "run.yaml"]
-
-
-def in_child(function: Callable[[], object]) -> str:
-    """What the function says in a forked process, which keeps its user."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            try:
-                said = str(function())
-            except BaseException as error:
-                said = f"{type(error).__name__}: {error}"
-            os.write(write, said.encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with open(read, "rb") as pipe:
-        said = pipe.read().decode()
-    os.waitpid(child, 0)
-    return said
-
-
-# -- several at once ------------------------------------------------------------------------------------
-
-
-def test_two_processes_cannot_record_one_file_and_one_may_replay_it(path: Path, tools: ModuleType) -> None:
-    record(path, tools, 1)
-    tools.bodies.clear()
-
-    def replay() -> str:
-        with stepfork.replay(path) as run:
-            assert tools.look(1) == [1, "x"]
-        return f"{run.counts.substituted} of {run.counts.recorded}, bodies: {tools.bodies}"
-
-    with stepfork.record(path):
-        tools.look(2)
-        tools.bodies.clear()
-        said = in_child(lambda: fresh(lambda: record(path, tools, 3)))
-        assert said.startswith(f"ConfigError: {path} is being recorded by another session or process")
-        assert in_child(lambda: fresh(replay)) == "1 of 1, bodies: []"
-    assert asked(path) == [2]
-
-
-def fresh(function: Callable[[], object]) -> object:
-    """In a thread that belongs to no session, as in another process."""
-    from stepfork.session import active
-
-    active._open.clear()
-    found: list[object] = []
-
-    def run() -> None:
-        try:
-            found.append(function())
-        except Exception as error:
-            found.append(error)
-
-    worker = threading.Thread(target=run)
-    worker.start()
-    worker.join()
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
-
-
-def test_many_processes_that_start_at_once_are_one_recording_and_clear_errors(
-    path: Path, tools: ModuleType
-) -> None:
-    for attempt in range(8):
-        go = os.pipe()
-        ready = os.pipe()
-        said = os.pipe()
-        children = []
-        for number in range(5):
-            child = os.fork()
-            if child == 0:
-                try:
-                    os.write(ready[1], b".")
-                    os.read(go[0], 1)
-                    try:
-                        record(path, tools, number)
-                        word = f"recorded {number}"
-                    except stepfork.ConfigError:
-                        word = "busy"
-                    except BaseException as error:
-                        word = f"{type(error).__name__}: {error}"
-                    os.write(said[1], f"{word}\n".encode())
-                finally:
-                    os._exit(0)
-            children.append(child)
-        for _ in children:
-            os.read(ready[0], 1)
-        os.write(go[1], b"." * 5)
-        for child in children:
-            os.waitpid(child, 0)
-        os.close(said[1])
-        with open(said[0]) as pipe:
-            words = pipe.read().splitlines()
-        for end in (*go, *ready):
-            os.close(end)
-        recorded = [int(word.split()[1]) for word in words if word.startswith("recorded")]
-        assert len(words) == 5
-        assert recorded
-        assert set(words) <= {"busy", *(f"recorded {number}" for number in recorded)}, attempt
-        assert StoredCassette(path).verdict == "ok"
-        assert asked(path)[0] in recorded
-        assert os.listdir(path.parent) == ["run.yaml"]
-
-
-def test_a_folder_that_is_removed_meanwhile_costs_nothing(path: Path, tools: ModuleType) -> None:
-    record(path, tools, 9)
-    with stepfork.record(path):
-        tools.look(1)
-        shutil.rmtree(path.parent)
-        tools.look(2)
-    assert asked(path) == [1, 2]
-    assert os.listdir(path.parent) == ["run.yaml"]
-
-
-def test_a_partial_file_that_another_process_has_taken_over_is_not_touched(
-    path: Path, tools: ModuleType
-) -> None:
-    """Somebody deleted ours and started to record anew: theirs is theirs."""
-    partial = path.with_name("run.partial.yaml")
-    for ending in ("finished", "discarded"):
-        session = stepfork.record(path)
-        run = session.__enter__()
-        tools.look(1)
-        partial.unlink()
-        partial.write_text("theirs")
-        session.finish(None, "run" if ending == "finished" else "abandoned")
-        assert partial.read_text() == "theirs"
-        assert run.written is None or asked(path) == [1]
-        partial.unlink()
-
-
-def test_what_somebody_put_there_meanwhile_counts(path: Path, tools: ModuleType) -> None:
-    good = path.with_name("good.yaml")
-    record(good, tools, 7)
-    with pytest.raises(KeyError), stepfork.record(path):
-        tools.look(1)
-        shutil.copy(good, path)
-        raise KeyError("bug")
-    assert asked(path) == [7], "a failed recording replaces no completed one"
-    assert asked(path.with_name("run.failed.yaml")) == [1]
-    with pytest.raises(stepfork.CassetteError, match="what was recorded is in"), stepfork.record(path):
-        tools.look(2)
-        path.write_text("<<<<<<< ours\n")
-    assert path.read_text() == "<<<<<<< ours\n"
-    assert asked(path.with_name("run.partial.yaml")) == [2]
 
 
 # -- links ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,10 @@ class Disk:
                         taken = real(what, bytes(data)[: max(1, len(data) // 2)])
                         if self._how == "short":
                             return taken
+                    if self._how == "interrupts":
+                        if threading.current_thread() is threading.main_thread():  # no other is interrupted
+                            raise KeyboardInterrupt
+                        return real(what, *rest, **more)
                     if self._how == "dies":
                         os._exit(9)
                     if self._how != "short":

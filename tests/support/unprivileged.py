@@ -1,4 +1,4 @@
-"""A function run by a user who owns nothing: root ignores the modes of files."""
+"""A function run in a forked process, also by a user who owns nothing: root ignores the modes of files."""
 
 from __future__ import annotations
 
@@ -26,20 +26,26 @@ def open_folder() -> Iterator[Path]:
 
 
 def as_nobody(function: Callable[[], object]) -> str:
-    """What the function gives, as text; or the class and text of what it raised.
+    """`in_child`, as nobody. Whatever it imports has to be imported before: nobody may read that."""
 
-    It runs in a forked process. Whatever it imports has to be imported before: nobody may read that.
-    """
+    def run() -> object:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        return function()
+
+    return in_child(run)
+
+
+def in_child(function: Callable[[], object]) -> str:
+    """What the function gives in a forked process, as text; or the class and text of what it raised."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
             os.close(read)
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
             try:
                 said = str(function())
             except BaseException as error:
