@@ -78,5 +78,5 @@ TOKENS: Final = (
         r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}+",
     ),
 )
-"""One row for each form. Several in a row, a space between them (``FlyV1 `` ends in one), begin alike: that is
-what a text is searched for."""
+"""One row for each form. Where several stand in a row, spaces between them (``FlyV1 `` ends in one itself),
+they begin alike, and that is what a text is searched for."""
