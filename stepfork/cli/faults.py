@@ -28,10 +28,11 @@ def status_of(error: StepforkError) -> int:
 
 
 def message(error: StepforkError) -> str:
-    """What is printed for an error: a mismatch in full, anything else in one line."""
+    """What is printed for an error: a mismatch in full, anything else in one line; no shape of a secret."""
+    text = Redactor().redact_text(str(error))
     if isinstance(error, ReplayMismatchError):
-        return str(error)
-    return f"error: {'; '.join(line.strip() for line in str(error).splitlines() if line.strip())}"
+        return text
+    return f"error: {'; '.join(line.strip() for line in text.splitlines() if line.strip())}"
 
 
 def one_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ _NAMES: Final = _words(
     "api_key api_keys authorization proxy_authorization cookie cookies set_cookie password passwd passphrase "
     "secret client_secret secret_key secret_access_key private_key token access_token refresh_token id_token "
     "session_token auth_token api_token bearer_token subscription_key "
-    "amz_security_token amz_signature goog_signature"
+    "amz_security_token amz_signature goog_signature dd_application_key secret_key_base"
 )
 _BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
 _TAILS: Final = _words(
@@ -23,16 +23,14 @@ _TAILS: Final = _words(
     "subscription_key shared_secret signing_secret webhook_secret jwt_secret token_secret access_token "
     "refresh_token id_token "
     "session_token auth_token api_token bearer_token bot_token server_token github_token gitlab_token "
-    "slack_token hf_token npm_token vault_token account_key application_key encryption_key signing_key "
-    "master_key auth_key password passwd passphrase key_base"
+    "slack_token hf_token npm_token vault_token encryption_key signing_key "
+    "master_key auth_key password passwd passphrase"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""
 _LOUD_TAILS: Final = _words("token secret pat pass")
 """Endings that count in the spelling of the environment only: ``GITHUB_TOKEN``."""
-_NO_TOKEN: Final = _words(
-    "page next cursor continuation sync eos bos pad unk sep cls mask max min stop "
-    "test tests check checks all first second last single"
-)
+_NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
+_NO_PASS: Final = _words("test tests check checks all first second last single did must")
 _NO_SECRET: Final = _words("no has is max min num show hide forgot reset require requires use allow needs")
 _WORDS: Final = frozenset(_BY_LETTERS) | _words(
     "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
@@ -45,7 +43,7 @@ _KEYWORDS: Final = (
     *("authorization", "cookie", "signature", "sig", "pwd", "pat", "pass", "key_base"),
 )
 """How a name ends that is worth a look when it stands in a text."""
-IN_TEXTS: Final = {"pwd": "password"}
+IN_TEXTS: Final = {"pwd": "password", "accountkey": "account_key"}
 """Names that hold a secret in a text (a connection string), while a field of that name holds anything."""
 IN_QUERIES: Final = {"sig": "signature", "signature": "signature"}
 """Names that hold a secret in the query of a URL only."""
@@ -69,7 +67,9 @@ def _holds_secret(key: str, name: str) -> bool:
         return False
     if words[-1] in _TAILS or "_".join(words[-2:]) in _TAILS:
         return True
-    return key.isupper() and words[-1] in _LOUD_TAILS and words[-2] not in _NO_TOKEN
+    if not key.isupper() or words[-1] not in _LOUD_TAILS:
+        return False
+    return words[-2] not in (_NO_PASS if words[-1] == "pass" else _NO_TOKEN)
 
 
 @dataclass(slots=True)

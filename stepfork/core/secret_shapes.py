@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from stepfork.core.secret_names import is_word
@@ -88,11 +89,19 @@ _KEY_BODY: Final = re.compile(
 )
 
 
+def _beginning(texts: list[str]) -> str:
+    """What texts have in common at their beginning."""
+    same = takewhile(lambda characters: len(set(characters)) == 1, zip(*texts, strict=False))
+    return "".join(characters[0] for characters in same)
+
+
 def _tokens() -> Iterator[Shape]:
-    """A shape for each prefix in the table of what providers mint."""
+    """A shape for each row in the table of what providers mint."""
     for label, prefixes, body in TOKENS:
         several = re.findall(r"\S+ $|\S+", prefixes)
-        yield from (Shape(label, prefix, _prefixed(re.escape(prefix), body)) for prefix in several)
+        common = _beginning(several)
+        rests = "|".join(re.escape(prefix[len(common) :]) for prefix in several)
+        yield Shape(label, common, _prefixed(re.escape(common), f"(?:{rests}){body}"))
 
 
 SHAPES: Final = (

@@ -280,14 +280,15 @@ openaiApiKey authorization Authorization Proxy-Authorization cookie Cookie set-c
 passwd Password dbPassword DB_PASSWORD secret SECRET client_secret clientSecret CLIENT_SECRET secret_key
 private_key privateKey PRIVATE-KEY token Token access_token accessToken ACCESS_TOKEN refresh_token id_token
 idToken session_token sessionToken auth_token X-Auth-Token AWS_SECRET_ACCESS_KEY
-GITHUB_TOKEN SLACK_BOT_TOKEN JWT_SECRET webhook_secret
+GITHUB_TOKEN SLACK_BOT_TOKEN JWT_SECRET webhook_secret TEST_TOKEN DB_PASS AZURE_DEVOPS_PAT DD-APPLICATION-KEY
+secret_key_base github_token
 """
 ORDINARY_KEYS = """
 tokens max_tokens maxTokens MAX_TOKENS token_count tokenizer next_page_token nextPageToken NEXT_PAGE_TOKEN
 eos_token EOS_TOKEN page_token key keys keyboard primary_key public_key monkey cache_key sort_key secretary
 secret_name secrets_found password_hint has_password reset_password require_password passwords_seen author
 authorized authorization_url cookie_policy session_id id auth bearer completion_tokens prompt_cache_key
-top_secret tokenise
+top_secret tokenise pwd PWD account_key application_key sig signature pat ALL_PASS TESTS_PASS bypass
 """
 
 

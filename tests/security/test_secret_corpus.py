@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import measure_secrets as measuring
 import pytest
+from support import secret_measure as measuring
 from support.secret_corpus import CANNOT_BE_TOLD, Sample, cannot_be_told, negatives, positives
 
 from stepfork.core.redaction import Redactor

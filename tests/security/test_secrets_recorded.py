@@ -408,3 +408,22 @@ def test_the_users_own_rules(tools: Any, tmp_path: Path) -> None:
     assert calls[0].args == {"user": "<secret:user:1>", "password": "hunter2hunter2"}
     assert calls[0].result == {"token": "plain text", "user": "<secret:user:2>"}
     assert calls[1].args == {"value": "badge <secret:pattern:1> of <secret:user:1>"}
+
+
+def test_a_url_of_pydantics_escapes_the_placeholder(make_module: Any, tmp_path: Path) -> None:
+    tools = make_module(
+        f"""
+        from pydantic import HttpUrl
+        def where():
+            return HttpUrl("https://bob:" + {KEY!r} + "@h.example/a")
+        def go(url, text):
+            return "ok"
+        """
+    )
+    path = tmp_path / "run.yaml"
+    for mode in (stepfork.record, stepfork.replay):
+        with mode(path, tools=[tools.__name__]):
+            url = tools.where()
+            tools.go(url, f"see {url}")
+    assert "%3Csecret" in str(url), "that is how pydantic spells it"
+    assert_no_secret(tmp_path, KEY)

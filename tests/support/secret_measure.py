@@ -1,6 +1,6 @@
 """Measures detectors of secrets on the corpus, and prints the table of docs/security.md. Judges none of them.
 
-``python tests/security/measure_secrets.py`` prints the figures; with ``--docs`` they go into the page.
+``python tests/support/secret_measure.py`` prints the figures; with ``--docs`` they go into the page.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if __name__ == "__main__":
 
 from detect_secrets.core.scan import scan_file  # noqa: E402
 from detect_secrets.settings import default_settings, transient_settings  # noqa: E402
-from support.secret_corpus import Sample, negatives, positives  # noqa: E402
 
 from stepfork.core.redaction import Redactor  # noqa: E402
+from support.secret_corpus import Sample, negatives, positives  # noqa: E402
 
 Detector = Callable[[str], str]
 """Gives the text with the secrets that it finds replaced."""
