@@ -92,7 +92,7 @@ class Directories:
                 for spelling, spelled in _SPELLED.items() if _is_long(path) else ():
                     self._names.setdefault(spelled(path), f"<{name}{link}{spelling}>")
         self.has_links = any(":real" in name for name in self._names.values())
-        self._has_escapes = any(":json" in name for name in self._names.values())
+        self._has_escapes = any(_SPELLED[":json"](path) != path for path in self._today.values())
         self._begin = tuple({spelled[0] for spelled in self._names} | {"<"})
         longest = sorted(self._names, key=len, reverse=True)
         places = f"|{_BEFORE}(?:{'|'.join(map(re.escape, longest))}){_AFTER}" if longest else ""
@@ -116,7 +116,13 @@ class Directories:
 
     def without_links(self, text: str) -> str:
         """The text with the directories spelled in one way, whichever link they were reached by."""
-        return self.restore_text(self.normalise_text(text).replace(":real", "")) if self.has_links else text
+        if not self.has_links:
+            return text
+        return self.restore_text(
+            _NAME.sub(
+                lambda name: name[0] if name[1] else name[0].replace(":real", ""), self.normalise_text(text)
+            )
+        )
 
     def _normalise_text(self, text: str) -> str:
         held = any(map(text.__contains__, self._names)) or ("<" in text and _NAME.search(text))
@@ -140,7 +146,7 @@ class Directories:
     def _restore_text(self, text: str) -> str:
         if not self._on or "<" not in text or not _NAME.search(text):
             return text
-        is_json = _is_json(text)
+        is_json = self._has_escapes and _is_json(text)
 
         def shown(match: re.Match[str]) -> str:
             more, name, link, spelling = match.groups()
