@@ -13,7 +13,6 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
@@ -31,7 +30,7 @@ _AFTER: Final = r"(?!\.*[\w~@+%-]|[\u0300-\u036f]|\\u[0-9a-fA-F]{4})"
 _PART: Final = re.compile(r"[^/\\]+")
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?=[/\\])")
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
-_KEPT: Final = 1024  # texts whose other form is remembered
+_KEPT: Final = 4_000_000  # characters of texts whose other form is remembered
 
 _SPELLED: Final[dict[str, Callable[[str], str]]] = {
     "": str,
@@ -39,6 +38,28 @@ _SPELLED: Final[dict[str, Callable[[str], str]]] = {
     ":ascii": lambda path: json.dumps(path)[1:-1],
     ":slash": lambda path: path.replace("\\", "/") if _DRIVE.match(path) else path,
 }
+
+
+class _Memo:
+    """A change of texts that remembers what it made of the last ones: a history comes with every request."""
+
+    __slots__ = ("_change", "_made", "_size")
+
+    def __init__(self, change: Callable[[str], str]) -> None:
+        self._change = change
+        self._made: dict[str, str] = {}
+        self._size = 0
+
+    def __call__(self, text: str) -> str:
+        made = self._made.get(text)
+        if made is None:
+            made = self._change(text)
+            self._size += len(text) + 50
+            if self._size > _KEPT:
+                self._made.clear()
+                self._size = 0
+            self._made[text] = made
+        return made
 
 
 class Directories:
@@ -71,13 +92,13 @@ class Directories:
                 for spelling, spelled in _SPELLED.items() if _is_long(path) else ():
                     self._names.setdefault(spelled(path), f"<{name}{link}{spelling}>")
         self.has_links = any(":real" in name for name in self._names.values())
-        self._has_escapes = any(":json" in name for name in self._names.values())
+        self._has_escapes = any(_SPELLED[":json"](path) != path for path in self._today.values())
         self._begin = tuple({spelled[0] for spelled in self._names} | {"<"})
         longest = sorted(self._names, key=len, reverse=True)
         places = f"|{_BEFORE}(?:{'|'.join(map(re.escape, longest))}){_AFTER}" if longest else ""
         self._search = re.compile(f"(?P<url>{_URL})|{_NAME.pattern}{places}")
-        self.normalise_text = lru_cache(_KEPT)(self._normalise_text)
-        self.restore_text = lru_cache(_KEPT)(self._restore_text)
+        self.normalise_text = _Memo(self._normalise_text)
+        self.restore_text = _Memo(self._restore_text)
 
     def __repr__(self) -> str:
         return f"<Directories: {', '.join(sorted(set(self._names.values())))}>"
@@ -95,10 +116,17 @@ class Directories:
 
     def without_links(self, text: str) -> str:
         """The text with the directories spelled in one way, whichever link they were reached by."""
-        return self.restore_text(self.normalise_text(text).replace(":real", "")) if self.has_links else text
+        if not self.has_links:
+            return text
+        return self.restore_text(
+            _NAME.sub(
+                lambda name: name[0] if name[1] else name[0].replace(":real", ""), self.normalise_text(text)
+            )
+        )
 
     def _normalise_text(self, text: str) -> str:
-        if not self._on:
+        held = any(map(text.__contains__, self._names)) or ("<" in text and _NAME.search(text))
+        if not self._on or not held:
             return text
         is_json = self._has_escapes and _is_json(text)
 
@@ -118,7 +146,7 @@ class Directories:
     def _restore_text(self, text: str) -> str:
         if not self._on or "<" not in text or not _NAME.search(text):
             return text
-        is_json = _is_json(text)
+        is_json = self._has_escapes and _is_json(text)
 
         def shown(match: re.Match[str]) -> str:
             more, name, link, spelling = match.groups()

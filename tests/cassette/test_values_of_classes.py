@@ -26,6 +26,15 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 from stepfork.errors import ConfigError
 
+
+def array_of_objects(items: list[Any]) -> Any:
+    """One cell each; `np.array` would look into what is inside of them, a range of billions as well."""
+    array = np.empty(len(items), dtype=object)
+    for at, item in enumerate(items):
+        array[at] = item
+    return array
+
+
 ALLOWED = ClassPolicy(allow=("support.value_classes.*",))
 
 
@@ -67,7 +76,7 @@ VALUES = st.recursive(
             lambda d: SimpleNamespace(**d)
         )
         | st.lists(st.floats(), max_size=4).map(np.array)
-        | st.lists(inner, max_size=3).map(lambda items: np.array([*items, None], dtype=object)[:-1])
+        | st.lists(inner, max_size=3).map(array_of_objects)
     ),
     max_leaves=10,
 )

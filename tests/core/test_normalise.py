@@ -118,6 +118,7 @@ def test_a_directory_of_one_component_is_read_though_never_replaced() -> None:
 def test_a_link_and_what_it_leads_to_are_one_directory() -> None:
     assert LINKED.normalise_text("/link/shop/x /data/real/shop/x") == "<cwd>/x <cwd:real>/x"
     assert LINKED.without_links("/data/real/shop/x <cwd>") == "/link/shop/x <cwd>"
+    assert LINKED.without_links("<cwd:real> :real") == "<cwd:real> :real"
     assert not BOB.has_links
     assert BOB.restore_text("<cwd:real>/x") == "/home/bob/shop/x"
 
