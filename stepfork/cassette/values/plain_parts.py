@@ -40,7 +40,7 @@ def places_of(keys: Iterable[Plain]) -> Iterator[Place]:
         if isinstance(key, str):
             yield key
             continue
-        spelled = repr(key) if isinstance(key, bool | float | None) else canonical_text(key)
+        spelled = canonical_text(key)
         met[spelled] += 1
         yield _Key(f"\0{spelled}" if met[spelled] == 1 else f"\0{spelled}#{met[spelled]}")
 
