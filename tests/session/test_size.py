@@ -174,7 +174,10 @@ def test_conversations_in_threads_and_tools_are_told_each_by_itself(tmp_path: Pa
     path = tmp_path / "run.yaml"
 
     def agent() -> None:
+        started = threading.Barrier(4)  # that one ends before another begins would be taken down
+
         def work(topic: int) -> None:
+            started.wait()
             with client() as ask:
                 loop(ask, lambda turn: text(300, turn + topic), 5, question=f"Topic {topic}?")
                 tools.delegate(topic)
