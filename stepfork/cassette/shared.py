@@ -161,7 +161,7 @@ def weighed(value: Plain) -> Value:
     """A value to be shared.
 
     >>> weighed([1, {"a": "b"}])
-    Value(value=[1, {'a': 'b'}], characters=11, items=4)
+    Value(value=[1, {'a': 'b'}], characters=13, items=4)
     """
     return Value(value, len(canonical_text(value)), _count(value))
 
