@@ -95,10 +95,10 @@ def work_of_replay(
         parses += 1
         return parse(*args, **more)
 
-    def matching(*args: Any) -> Any:
+    def matching(*args: Any, **more: Any) -> Any:
         nonlocal matches
         matches += 1
-        return match(*args)
+        return match(*args, **more)
 
     def called(frame: Any, event: str, arg: Any) -> None:
         nonlocal calls
