@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -30,6 +31,7 @@ _AFTER: Final = r"(?!\.*[\w~@+%-]|[\u0300-\u036f]|\\u[0-9a-fA-F]{4})"
 _PART: Final = re.compile(r"[^/\\]+")
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?=[/\\])")
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
+_DEEPEST: Final = 3  # JSON texts, one in another, in which a directory that needs escapes is told
 _KEPT: Final = 4_000_000  # characters of texts whose other form is remembered
 
 _SPELLED: Final[dict[str, Callable[[str], str]]] = {
@@ -86,15 +88,23 @@ class Directories:
         self._today = {f"{name}{link}": path for name, path in found.items() for link in ("", ":real")}
         self._today |= {f"{name}:real": path for name, path in links.items() if name in found}
         self._names: dict[str, str] = {}  # what stands in texts -> its name
+        self._nested: dict[str, str] = {}  # the same of what stands in JSON within JSON
         for link in ("", ":real"):
             for name in found:
                 path = self._today[f"{name}{link}"]
                 for spelling, spelled in _SPELLED.items() if _is_long(path) else ():
                     self._names.setdefault(spelled(path), f"<{name}{link}{spelling}>")
+        for link in ("", ":real"):
+            for name in found:
+                path = self._today[f"{name}{link}"]
+                for level in range(2, _DEEPEST + 1) if _is_long(path) else ():
+                    for spelling in (":json", ":ascii"):
+                        if (deep := _escaped(path, level, spelling)) not in self._names:
+                            self._nested.setdefault(deep, f"<{name}{link}>")
         self.has_links = any(":real" in name for name in self._names.values())
         self._has_escapes = any(_SPELLED[":json"](path) != path for path in self._today.values())
         self._begin = tuple({spelled[0] for spelled in self._names} | {"<"})
-        longest = sorted(self._names, key=len, reverse=True)
+        self._longest = longest = sorted((*self._names, *self._nested), key=len, reverse=True)
         places = f"|{_BEFORE}(?:{'|'.join(map(re.escape, longest))}){_AFTER}" if longest else ""
         self._search = re.compile(f"(?P<url>{_URL})|{_NAME.pattern}{places}")
         self.normalise_text = _Memo(self._normalise_text)
@@ -114,18 +124,26 @@ class Directories:
     def _changed(self, value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> Plain:
         return _walk(value, change) if self._on and _changes(value, begin, change) else value
 
-    def without_links(self, text: str) -> str:
-        """The text with the directories spelled in one way, whichever link they were reached by."""
-        if not self.has_links:
+    @property
+    def has_spellings(self) -> bool:
+        """Whether a directory may be spelled in several ways: by a link, or escaped as in JSON."""
+        return any(":" in name for name in self._names.values())
+
+    def in_one_spelling(self, text: str) -> str:
+        """The text with the directories spelled in one way, whichever link they were reached by, and however
+        JSON has them.
+        """
+        if not self.has_spellings or not any(map(text.__contains__, self._longest)):
             return text
-        return self.restore_text(
-            _NAME.sub(
-                lambda name: name[0] if name[1] else name[0].replace(":real", ""), self.normalise_text(text)
-            )
-        )
+
+        def plain(match: re.Match[str]) -> str:
+            name = self._names.get(match[0]) or self._nested.get(match[0])
+            return match[0] if name is None else self._today[name[1:-1].partition(":")[0]]
+
+        return self._search.sub(plain, text)
 
     def _normalise_text(self, text: str) -> str:
-        held = any(map(text.__contains__, self._names)) or ("<" in text and _NAME.search(text))
+        held = any(map(text.__contains__, self._longest)) or ("<" in text and _NAME.search(text))
         if not self._on or not held:
             return text
         is_json = self._has_escapes and _is_json(text)
@@ -135,7 +153,9 @@ class Directories:
                 return match[0]
             if match[3] is not None:
                 return f"<={match[0][1:]}"
-            name = self._names[match[0]]
+            name = self._names.get(match[0])
+            if name is None:
+                return self._nested[match[0]] if is_json else match[0]
             return name.replace(":json", "") if is_json else name
 
         result = self._search.sub(named, text)
@@ -157,7 +177,9 @@ class Directories:
                 path = self._today.get(f"tmp{link}")
             if path is None:
                 return match[0]
-            return _SPELLED[":json" if is_json and not spelling else spelling](path)
+            if is_json and not spelling:
+                return _escaped(path, _level(text, match.start()))
+            return _SPELLED[spelling](path)
 
         return _NAME.sub(shown, text)
 
@@ -196,6 +218,20 @@ def holds_name(value: Plain) -> bool:
     (True, False)
     """
     return any(_NAME.search(text) for text in texts_in(value))
+
+
+def _escaped(path: str, level: int, spelling: str = ":json") -> str:
+    """A path as JSON has it that stands in JSON, and so on."""
+    for _ in range(level):
+        path = _SPELLED[spelling](path)
+    return path
+
+
+def _level(text: str, at: int) -> int:
+    """How many JSON texts a place is in, one in another: the quote before it says so by its backslashes."""
+    quote = text.rfind('"', 0, at)
+    backslashes = quote - len(text[:quote].rstrip("\\")) if quote > 0 else 0
+    return min(int(math.log2(backslashes + 1)) + 1, _DEEPEST)
 
 
 def _trimmed(path: str) -> str:

@@ -63,7 +63,7 @@ class Likeness:
 
     def blur(self, text: str) -> str:
         """The text with all replaced that may differ but secrets: equal for texts that may say the same."""
-        text = self.directories.without_links(text)
+        text = self.directories.in_one_spelling(text)
         return self.rules.blur(text) if self.rules else text
 
 
@@ -97,8 +97,8 @@ class Trial:
 
     def same_text(self, recorded: str, incoming: str) -> bool:
         """Whether two texts say the same. After a False the trial is of no more use."""
-        if self._directories.has_links:
-            recorded, incoming = map(self._directories.without_links, (recorded, incoming))
+        if self._directories.has_spellings:
+            recorded, incoming = map(self._directories.in_one_spelling, (recorded, incoming))
         if not self._rules:
             return self.renaming.unify(recorded, incoming)
         then, old = self._rules.cut(recorded)

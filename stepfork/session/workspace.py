@@ -77,8 +77,8 @@ class Workspace:
         """The directories of now that have names in cassettes.
 
         In a project its root stands for the working directory, so that it does not matter from where in the
-        project its tests are run. `basetemp` is pytest's own directory for temporary ones, where it is known;
-        a test that works in its ``tmp_path`` is there by that name.
+        project, or above it, its tests are run. `basetemp` is pytest's own directory for temporary ones,
+        where it is known; a test that works in its ``tmp_path`` is there by that name.
         """
         import tempfile  # late: a conftest that only patches should stay cheap
 
@@ -90,7 +90,8 @@ class Workspace:
         with suppress(OSError):
             here, root = Path.cwd(), self.project_root()
             in_temp = self.basetemp is not None and here.is_relative_to(self.basetemp)
-            paths["cwd"] = str(root if in_temp or here.is_relative_to(root) else here)
+            inside = here.is_relative_to(root) or root.is_relative_to(here)
+            paths["cwd"] = str(root if in_temp or inside else here)
         if self.basetemp is not None:
             paths["basetemp"] = self.basetemp
         return _directories(tuple(paths.items()))

@@ -137,3 +137,31 @@ def test_below_the_temporary_folder_a_difference_is_one(one: Machine) -> None:
     assert done.status == 1
     assert "argument 'path'" in done.out
     assert "/test_in_a_folder_of_its_own0/z.txt" in done.out
+
+
+def test_a_run_from_above_the_project_finds_the_same_directories(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As IDEs and the CI of a repository with several projects run them."""
+    project = pytester.mkdir("proj")
+    (project / "pyproject.toml").write_text(
+        '[tool.stepfork]\ntools = ["papertools"]\n[tool.pytest.ini_options]\n'
+    )
+    (project / "papertools.py").write_text("def read(path):\n    return path + '.txt'\n")
+    (project / "tests").mkdir()
+    (project / "tests" / "test_read.py").write_text(
+        "import papertools\n"
+        "from pathlib import Path\n"
+        "ROOT = Path(__file__).parents[1]\n"
+        "def test_read():\n"
+        "    assert papertools.read(f'{ROOT}/a') == f'{ROOT}/a.txt'\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    monkeypatch.chdir(project)
+    pytester.runpytest_subprocess("--stepfork-mode=record").assert_outcomes(passed=1)
+    assert "<cwd>/a" in (project / "cassettes" / "tests" / "test_read" / "test_read.yaml").read_text()
+    for folder, asked in [(pytester.path, "proj/tests"), (project / "tests", "."), (project, "tests")]:
+        monkeypatch.chdir(folder)
+        result = pytester.runpytest_subprocess(asked)
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["*stepfork: 1 test, 1 call replayed*"])
