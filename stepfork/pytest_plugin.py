@@ -62,21 +62,18 @@ class Plugin:
                 f"to put it in its place: stepfork adopt {self._short(written.path)}"
             )
 
-    def check_shared(self, run: Run, who: str) -> None:
-        """Refuses a cassette that two tests or fixtures of this run recorded with different calls.
-
-        Raises:
-            ConfigError: naming both.
-        """
-        if run.written is None:
-            return
+    def shared(self, run: Run, who: str) -> ConfigError | None:
+        """The fault of a cassette that two tests or fixtures of this run record with different calls."""
+        if run.action != "record" or not run.touched:
+            return None
         asked = [(call.kind, call.name, call.args) for call in run.calls]
         first, calls = self._recorded.setdefault(run.file, (who, asked))
-        if calls != asked:
-            raise ConfigError(
-                f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
-                "give each a cassette of its own, or make the calls in the test itself"
-            )
+        if calls == asked:
+            return None
+        return ConfigError(
+            f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
+            "give each a cassette of its own, or make the calls in the test itself"
+        )
 
     def _short(self, path: Path) -> str:
         try:
@@ -225,16 +222,21 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 def _finish(item: pytest.Item, error: BaseException | None) -> bool:
     session, run = item.stash[_SESSION], item.stash[_RUN]
     del item.stash[_SESSION]
+    shared = None if error is not None else item.config.stash[_STASH].shared(run, item.nodeid)
     try:
-        settled = _settle(session, error)
-        item.config.stash[_STASH].check_shared(run, item.nodeid)
-        return settled
+        return _settle(session, error, shared)
     finally:
         item.stash[_FAULT] = run.fault
 
 
-def _settle(session: api.Session, error: BaseException | None) -> bool:
-    """A skip is no verdict: what was recorded is kept. A failure is the test's, an interrupt the run's."""
+def _settle(session: api.Session, error: BaseException | None, shared: ConfigError | None = None) -> bool:
+    """A skip is no verdict: what was recorded is kept. A failure is the test's, an interrupt the run's.
+
+    A recording that would take the place of another one of this run has failed.
+    """
+    if error is None and shared is not None:
+        session.finish(shared, "run")
+        raise shared
     if isinstance(error, pytest.skip.Exception):
         return session.finish(error, "skipped")
     return session.finish(error, "test" if isinstance(error, Exception | pytest.fail.Exception) else "run")
@@ -283,12 +285,11 @@ def pytest_fixture_setup(
     except BaseException as error:
         _settle(session, error)
         raise
-    _settle(session, None)
+    _settle(session, None, plugin.shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}"))
     if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
         with suppress(OSError):  # whoever uses it gets the error
             workspace.basetemp = str(result.getbasetemp())
     fixturedef.addfinalizer(run.hand_over_no_more)
-    plugin.check_shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
     return result
 
 

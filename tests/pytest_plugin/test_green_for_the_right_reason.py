@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import stepfork
+
 TOOLS = """
 def search(q):
     with open("bodies.txt", "a") as file:
@@ -202,6 +204,16 @@ def test_4():
     result = run(project, mode="record")
     result.assert_outcomes(passed=2, failed=1, errors=1)
     result.stdout.fnmatch_lines(["*was recorded by*and again, with other calls, by*"])
+    folder = project.path / "cassettes" / "test_it"
+    asked = {
+        path.name: [call.args["q"] for call in stepfork.load(path).calls] for path in sorted(folder.iterdir())
+    }
+    assert asked == {  # the first of each stays, what was refused lies beside it
+        "function.mine.failed.yaml": ["test_2"],
+        "function.mine.yaml": ["test_1"],
+        "same.failed.yaml": ["y"],
+        "same.yaml": ["x"],
+    }
 
 
 def test_ids_that_hold_secrets_stay_apart(project: pytest.Pytester) -> None:
