@@ -24,7 +24,7 @@ def as_logged(secret: str) -> dict[str, str]:
         "two levels further": f"log {json.dumps(json.dumps(json.dumps(one)))}.",
         "doubly encoded": json.dumps(one),
         "a text encoded": json.dumps(f"see {one}"),
-        "a repr": f"log: {({'password': secret})!r} end",
+        "a repr": f"log: { ({'password': secret})!r} end",
         "a call": f"auth = dict(password={secret!r})",
         "another key": f"log: {json.dumps({'db_password': secret}, ensure_ascii=False)}",
     }
