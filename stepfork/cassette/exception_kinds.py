@@ -102,10 +102,27 @@ def _make_http_error(kind: Any, arguments: list[Any]) -> BaseException:
     return error
 
 
+def _take_validation_error(error: Any) -> list[Any]:
+    """What it is made of, and `True` if it was made in Python: one that pydantic raises has no `args`.
+
+    The addresses of pages about its own version are pydantic's to know.
+    """
+    title, lines, *rest = error.__reduce__()[1]
+    lines = [{key: item for key, item in line.items() if key != "url"} for line in lines]
+    return [title, lines, *rest, *([True] if error.args else [])]
+
+
+def _make_validation_error(kind: Any, arguments: list[Any]) -> BaseException:
+    error: BaseException = kind.from_exception_data(*arguments[:4])
+    if not arguments[4:]:
+        error.args = ()
+    return error
+
+
 _KINDS: Final = {
     "pydantic_core._pydantic_core:ValidationError": ExceptionKind(
-        lambda error: list(error.__reduce__()[1]),
-        lambda kind, arguments: kind.from_exception_data(*arguments),
+        _take_validation_error,
+        _make_validation_error,
     ),
     "urllib.error:HTTPError": ExceptionKind(
         _take_http_error,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -107,6 +109,12 @@ TOOLS = """
     def validates(value):
         bodies.append(1)
         return Order(count=value)
+
+    def made_by_hand(value):
+        bodies.append(1)
+        raise pydantic.ValidationError.from_exception_data(
+            "Order", [{"type": "int_parsing", "loc": ("count",), "input": value}]
+        )
 """
 
 
@@ -188,6 +196,22 @@ def test_requests_raises_for_status(tools: Any, both: Any, url: str) -> None:
         ]  # fmt: skip
 
     assert both(agent)[2:5] == [429, "Slow Down", '{"error": "slow down"}']
+
+
+@pytest.mark.parametrize("how", ["raised", "made"])
+def test_C72_an_error_of_pydantics_has_its_args(tools: Any, both: Any, tmp_path: Path, how: str) -> None:
+    def agent() -> Any:
+        error: Any = caught(tools.validates if how == "raised" else tools.made_by_hand, "no number")
+        return [type(error), str(error), error.errors(), [type(item) for item in error.args]]
+
+    assert [kind.__name__ for kind in both(agent)[3]] == (
+        [] if how == "raised" else ["str", "list", "str", "bool"]
+    )
+    shown = subprocess.run(
+        [sys.executable, "-m", "stepfork", "inspect", str(tmp_path / "run.yaml")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert 'ValidationError("Order", [{"type": "int_parsing"' in shown.stdout
 
 
 def test_requests_finds_no_json(tools: Any, both: Any, url: str) -> None:
