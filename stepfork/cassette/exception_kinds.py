@@ -14,6 +14,7 @@ from http.client import HTTPMessage
 from types import MemberDescriptorType
 from typing import Any, Final
 
+from stepfork.cassette.values.http_messages import of_transport
 from stepfork.cassette.values.policy import class_name
 
 
@@ -83,6 +84,8 @@ def _take_http_error(error: Any) -> list[Any]:
         content = rest
     headers: list[dict[str, str]] = [{}]
     for name, value in () if error.hdrs is None else error.hdrs.items():
+        if of_transport(name, "Response"):
+            continue
         if name in headers[0]:
             headers.append({name: value})
         else:

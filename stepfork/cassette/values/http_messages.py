@@ -147,15 +147,20 @@ def _case_insensitive(fields: dict[str, Any], decoder: Decoder) -> Any:
 # -- headers and content ----------------------------------------------------------------------------
 
 
+def of_transport(name: str, kind: str) -> bool:
+    """Whether a header of a ``Request`` or ``Response`` is none that a program reads."""
+    return _OF_TRANSPORT[kind].fullmatch(name.lower()) is not None
+
+
 def _headers(message: Any) -> dict[str, Plain]:
     """The headers that a program reads, as a mapping; what stands more than once in mappings of its own."""
-    left_out = _OF_TRANSPORT["Response" if hasattr(message, "status_code") else "Request"]
+    kind = "Response" if hasattr(message, "status_code") else "Request"
     once: dict[str, Plain] = {}
     more: list[Plain] = []
     held = message.headers
     for name, value in held.multi_items() if hasattr(held, "multi_items") else held.items():
         value = value.decode("latin-1") if isinstance(value, bytes) else value
-        if left_out.fullmatch(name.lower()):
+        if of_transport(name, kind):
             continue
         if name in once:
             more.append({name: value})
