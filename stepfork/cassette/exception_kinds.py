@@ -14,6 +14,7 @@ from http.client import HTTPMessage
 from types import MemberDescriptorType
 from typing import Any, Final
 
+from stepfork.cassette.values.http_messages import of_transport
 from stepfork.cassette.values.policy import class_name
 
 
@@ -83,6 +84,8 @@ def _take_http_error(error: Any) -> list[Any]:
         content = rest
     headers: list[dict[str, str]] = [{}]
     for name, value in () if error.hdrs is None else error.hdrs.items():
+        if of_transport(name, "Response"):
+            continue
         if name in headers[0]:
             headers.append({name: value})
         else:
@@ -102,10 +105,27 @@ def _make_http_error(kind: Any, arguments: list[Any]) -> BaseException:
     return error
 
 
+def _take_validation_error(error: Any) -> list[Any]:
+    """What it is made of, and `True` if it was made in Python: one that pydantic raises has no `args`.
+
+    The addresses of pages about its own version are pydantic's to know.
+    """
+    title, lines, *rest = error.__reduce__()[1]
+    lines = [{key: item for key, item in line.items() if key != "url"} for line in lines]
+    return [title, lines, *rest, *([True] if error.args else [])]
+
+
+def _make_validation_error(kind: Any, arguments: list[Any]) -> BaseException:
+    error: BaseException = kind.from_exception_data(*arguments[:4])
+    if not arguments[4:]:
+        error.args = ()
+    return error
+
+
 _KINDS: Final = {
     "pydantic_core._pydantic_core:ValidationError": ExceptionKind(
-        lambda error: list(error.__reduce__()[1]),
-        lambda kind, arguments: kind.from_exception_data(*arguments),
+        _take_validation_error,
+        _make_validation_error,
     ),
     "urllib.error:HTTPError": ExceptionKind(
         _take_http_error,

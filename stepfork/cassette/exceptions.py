@@ -19,6 +19,7 @@ from stepfork.cassette.exception_kinds import (
     without_handles,
 )
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.http_messages import named_once
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
@@ -43,7 +44,10 @@ def encode_exception(
     {'class': 'builtins:KeyError', 'args': ['k']}
     """
     try:
-        return _encode(error, Encoder(classes), path)
+        form = _encode(error, Encoder(classes), path)
+        named = named_once(form)
+        assert isinstance(named, dict)
+        return named
     except Unsupported:
         raise
     except Exception as problem:  # a text or attribute that raises when it is asked for

@@ -1,7 +1,8 @@
-"""What a provider makes up anew for each answer, told from what it says. Knows fields; knows no file.
+"""What is made up anew for each answer, told from what it says. Knows fields and rules; knows no file.
 
-Ids, times, the padding of streams, request ids and rate limits in headers. An id that comes back in a later
-request, or as an argument, must be the new one wherever it was the old one.
+Ids, times, timings, the padding of streams, request ids, dates and rate limits in headers; and what the rules
+of `normalize` find. An id that comes back in a later request, or as an argument, must be the new one wherever
+it was the old one.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from typing import Any, Final
 
 from stepfork.cassette import shared
 from stepfork.core.model import Plain, Tagged
+from stepfork.core.volatile import Rules
 
 _IDS: Final = "id|call_id|tool_call_id|item_id|response_id|previous_response_id|request_id|system_fingerprint"
 _TIMES: Final = "created|created_at|completed_at|expires_at"
 _ID: Final = re.compile(_IDS)
 _TIME: Final = re.compile(_TIMES)
 _SERIES: Final = re.compile(f"(?:{_IDS}|{_TIMES}|obfuscation)(?:_[0-9]+)?")
-_HEADER: Final = re.compile(r"x-request-id|x-ratelimit-.*")
+_HEADER: Final = re.compile(r"(?i:x-request-id|x-ratelimit-.*|date)")
+_TIMINGS: Final = "timings"
+"""How long each step took, in the answers of llama.cpp's server."""
 _ID_IN_TEXT: Final = re.compile(rf'"({_IDS})": ?"([^"\\$]*)"')
 _TIME_IN_TEXT: Final = re.compile(rf'"({_TIMES})": ?[0-9.]+')
+_TIMINGS_IN_TEXT: Final = re.compile(r'"timings": ?\{[^{}]*\}')
 _ANSWERS: Final = ("response", "stream")
 _SAID: Final = frozenset(("arguments", "input", "metadata"))
 """What stands below these is the model's own or the caller's."""
@@ -40,7 +45,8 @@ class MadeUp:
     False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Rules | None = None) -> None:
+        self._rules = rules or Rules()
         self.references: dict[str, str] = {}
         self._new: dict[str, str] = {}
         self._old: dict[str, str] = {}
@@ -72,7 +78,7 @@ class MadeUp:
         if kind is not type(new):
             return False
         if kind is dict:
-            return self._same_fields(old, new, key, answer)
+            return (answer and key == _TIMINGS) or self._same_fields(old, new, key, answer)
         if kind is list:
             return len(old) == len(new) and all(
                 self._same(one, other, key, answer=answer) for one, other in zip(old, new, strict=True)
@@ -84,7 +90,9 @@ class MadeUp:
         if kind is str:
             if old == new or self._new.get(old) == new:
                 return True
-            return answer and (self._one(old, new) if _ID.fullmatch(key) else self._same_text(old, new, key))
+            if answer and (self._one(old, new) if _ID.fullmatch(key) else self._same_text(old, new, key)):
+                return True
+            return self._alike(old, new)
         return bool(old == new) or (old != old and new != new)
 
     def _same_fields(self, old: dict[str, Any], new: dict[str, Any], key: str, answer: bool) -> bool:
@@ -99,11 +107,26 @@ class MadeUp:
 
     def _same_text(self, old: str, new: str, key: str) -> bool:
         """The templates of a stream's events, which say ids and times too."""
-        if key != "events" or _masked(old) != _masked(new):
+        if key != "events" or not self._alike(_masked(old), _masked(new)):
             return False
         found = zip(_ID_IN_TEXT.finditer(old), _ID_IN_TEXT.finditer(new), strict=True)
         return all(one[2] == other[2] or self._one(one[2], other[2]) for one, other in found)
 
+    def _alike(self, old: str, new: str) -> bool:
+        """Whether two texts differ in what the rules find only."""
+        if old == new:
+            return True
+        if not self._rules:
+            return False
+        (rest, pieces), (new_rest, new_pieces) = self._rules.cut(old), self._rules.cut(new)
+        return rest == new_rest and all(
+            one.rule == other.rule
+            and one.text == other.text
+            and (one.text is not None or self._one(one.value, other.value))
+            for one, other in zip(pieces, new_pieces, strict=True)
+        )
+
 
 def _masked(events: str) -> str:
+    events = _TIMINGS_IN_TEXT.sub("", events)
     return _TIME_IN_TEXT.sub(r'"\1":0', _ID_IN_TEXT.sub(r'"\1":""', events))

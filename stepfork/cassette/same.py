@@ -1,8 +1,9 @@
 """Whether a new recording says what the old one says. Knows cassettes; knows no session and writes nothing.
 
-What differs from run to run and that nobody did: the date, what `made_up` knows of providers, and the marks
-of concurrency. Which lines had ended before others started may be chance, and what holds less of it lets more
-schedules replay: so the old one stays only if it holds no more of it than the new one.
+What differs from run to run and that nobody did: the date, what `made_up` knows of providers, what the rules
+of `normalize` find, and the marks of concurrency. Which lines had ended before others started may be chance,
+and what holds less of it lets more schedules replay: so the old one stays only if it holds no more of it than
+the new one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.cassette.values import TAGS
 from stepfork.core.lanes import Lane
 from stepfork.core.model import Plain
+from stepfork.core.volatile import Rules
 from stepfork.errors import CassetteError
 
 _ELSEWHERE: Final = ("lane", "started", "after", shared.FIELD)
@@ -25,8 +27,10 @@ _OF_ITS_OWN: Final = ("recorded_at", frame.CHECKSUM)
 Pair: TypeAlias = tuple[int, int]
 
 
-def same_behaviour(standing: StoredCassette, text: str) -> bool:
+def same_behaviour(standing: StoredCassette, text: str, rules: Rules | None = None) -> bool:
     """Whether a cassette tells the same as the text of another one, which is sound.
+
+    `rules` are those of `normalize`.
 
     >>> from pathlib import Path
     >>> from stepfork.cassette.integrity import sealed
@@ -43,26 +47,26 @@ def same_behaviour(standing: StoredCassette, text: str) -> bool:
         old_texts, new_texts = standing.slices, new.slices
         last = len(old_texts) - 1
         if all(old_texts.text(at) == new_texts.text(at) for at in range(1, last)):
-            return _same_documents(old_texts, new_texts, [])
+            return _same_documents(old_texts, new_texts, [], rules)
         for match in (_in_order, _by_position):
             try:
                 pairs = list(_calls(standing, standing.tops, new, new.tops, match))
             except _Differ:
                 continue
-            if _same_documents(old_texts, new_texts, pairs):
+            if _same_documents(old_texts, new_texts, pairs, rules):
                 return True
     except CassetteError:
         return False
     return False
 
 
-def _same_documents(old: reader.Slices, new: reader.Slices, calls: list[Pair]) -> bool:
+def _same_documents(old: reader.Slices, new: reader.Slices, calls: list[Pair], rules: Rules | None) -> bool:
     last = len(old) - 1
     documents = []
     for one, other in ((0, 0), *((one + 1, other + 1) for one, other in calls), (last, last)):
         if (first := old.text(one)) != (second := new.text(other)):
             documents.append((_read(first), _read(second)))
-    made_up = MadeUp()
+    made_up = MadeUp(rules)
     asked = [pair for pair in documents if "llm" in pair[0]]
     if not all(made_up.same_answers(*pair) for pair in asked):
         return False

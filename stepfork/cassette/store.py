@@ -18,7 +18,7 @@ from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
 from stepfork.cassette.public import call_tree
-from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check, look
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks, look
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
@@ -331,15 +331,17 @@ def _check_values(document: schema.Document) -> None:
         _check_value(field, value)
 
 
-def _check_value(field: str, value: Plain) -> None:
+def _check_value(field: str, value: Plain, checker: Decoder | None = None) -> None:
+    """`checker` has seen what stands before in the same field, which a value may name."""
+    checker = checker or checks()
     if isinstance(value, dict):
         for key, item in value.items():
-            _check_value(f"{field}.{key}", item)
+            _check_value(f"{field}.{key}", item, checker)
     elif isinstance(value, list):
         for at, item in enumerate(value):
-            _check_value(f"{field}[{at}]", item)
+            _check_value(f"{field}[{at}]", item, checker)
     elif isinstance(value, Tagged):
         try:
-            check(value)
+            checker.decode(value)
         except BadValue as problem:
             raise Fault(field, str(problem)) from None

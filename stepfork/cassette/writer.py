@@ -19,6 +19,7 @@ from typing import Final
 from stepfork.cassette import emitter, files, frame, integrity, names
 from stepfork.cassette.same import same_behaviour
 from stepfork.cassette.store import StoredCassette
+from stepfork.core.volatile import Rules
 from stepfork.errors import CassetteError, ConfigError
 
 SEPARATOR: Final = "---\n"
@@ -42,8 +43,12 @@ class Writer:
         header: what it began with.
     """
 
-    def __init__(self, path: Path, header: frame.Header, *, fsync: bool = False) -> None:
+    def __init__(
+        self, path: Path, header: frame.Header, *, fsync: bool = False, rules: Rules | None = None
+    ) -> None:
         """Starts the recording; the cassette that stands there is checked and left alone.
+
+        `rules`, those of `normalize`, say what makes no other recording of it.
 
         Raises:
             CassetteError: if an unreadable file stands at `path`, or it cannot be written.
@@ -52,6 +57,7 @@ class Writer:
         self.path = path
         self.partial = Path(names.sibling(str(path), "partial"))
         self._fsync = fsync
+        self._rules = rules
         self._seen = _stamp(path)
         self._good = self._standing()
         self.header = header
@@ -163,7 +169,7 @@ class Writer:
         good, target = self._good, self.path
         if failed and good is not None and not good.failed:
             target = self._failed()
-        elif good is not None and same_behaviour(good, text):
+        elif good is not None and same_behaviour(good, text, self._rules):
             self.discard()
             return Written(self.path, unchanged=True)
         data = _bytes(text)

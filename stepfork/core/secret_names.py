@@ -65,7 +65,11 @@ def _holds_secret(key: str, name: str) -> bool:
     words = name.split("_")
     if len(words) < 2 or words[0] in _NO_SECRET:
         return False
-    if words[-1] in _TAILS or "_".join(words[-2:]) in _TAILS:
+    if (
+        (words[-1] in ("authorization", "secret") and "-" in key)
+        or words[-1] in _TAILS
+        or "_".join(words[-2:]) in _TAILS
+    ):
         return True
     if not key.isupper() or words[-1] not in _LOUD_TAILS:
         return False

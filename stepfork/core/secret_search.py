@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
@@ -26,10 +28,23 @@ _SEPARATOR: Final = re.compile(
 # Few `=`, `:` and `?` inside a value: so no text is scanned again from each of many names.
 _BARE: Final = re.compile(r"[^\s\"'`<>\\,;&(){}\[\]|:=]++(?:[:=]++[^\s\"'`<>\\,;&(){}\[\]|:=]++){0,3}+={0,2}")
 _IN_QUERY: Final = re.compile(r"[^\s\"'`<>\\;&#?]++(?:\?[^\s\"'`<>\\;&#?]++){0,2}+")
-_IN_QUOTES: Final = re.compile(r"[^\s\"'`<>\\]++")
+_SET: Final = re.compile(
+    r"""(?:[^\s"'`<>\\;&|]
+      | ["'`>](?=[A-Za-z0-9])       # no quote that ends a text around it
+      | \\(?![nrtu"'\\])
+      | <(?!/|[a-z]+\s*/?>)         # no tag
+      | [;|](?![\s;|]|\Z|[A-Za-z_][\w ]*=|[a-z]+\s)
+      | &(?![\s&]|\Z|\w+=)
+    )++""",
+    re.VERBOSE,
+)
+"""What a variable of the environment is set to: anything up to a blank, or to where a shell's word ends."""
+_IN_BRACKETS: Final = re.compile(r"[^(\[]*+[(\[](?!.*[)\]}][A-Za-z0-9])", re.DOTALL)
+"""A call or an item: nothing that a word could be goes on after its bracket."""
 _COOKIE: Final = re.compile(r"[\w!#$%&'*+.^|~-]{1,128}+=([^\s\"'<>\\`;,]++)(?:;[ \t]*)?")
 _SCHEME_VALUE: Final = re.compile(r"[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,}+)")
 _LONGEST_VALUE: Final = 4096
+_ESCAPED: Final = re.compile(r"\\([\"'`\\])")
 _TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
 _MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
@@ -79,7 +94,7 @@ def _fields(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span]
     """``<password>...</password>`` and its kind: a name and a value in a form of their own."""
     for match in pattern.finditer(text):
         label, value = names.label(match["name"]), match["value"]
-        if label and not is_reference(value) and (_MIXED.search(value) or _ONE_CASE.match(value)):
+        if label and not is_reference(value) and _looks_secret(value):
             yield Span(match.start("value"), _CONTEXT, match.end("value"), label)
 
 
@@ -120,9 +135,7 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
 
 
 def _credible(value: str) -> bool:
-    return (
-        len(value) >= 8 and bool(_MIXED.search(value) or _ONE_CASE.match(value)) and not is_reference(value)
-    )
+    return len(value) >= 8 and _looks_secret(value) and not is_reference(value)
 
 
 def basic_password(value: str) -> str | None:
@@ -190,25 +203,91 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
         return match.span() if match and not is_reference(match[0]) else None
     if before.endswith(":") and not tight:
         return None  # arn:aws:...:secret:NAME
-    quoted = separator["quote"] is not None
-    match = (_IN_QUOTES if quoted else _BARE).match(text, at)
+    if separator["quote"]:
+        return _quoted(text, separator)
+    match = _BARE.match(text, at)
     if match is None or match.end() - at > _LONGEST_VALUE:
         return None
     value, after = match[0], text[match.end() : match.end() + 2]
-    if quoted:
-        if after[:1] not in ("\\", separator["quote"][-1]):
-            return None  # words in quotes
-        sure = bool(separator["close"])
+    sure = tight and key.isupper() and before[-1:] in ("", " ", "\n", "\t", '"', "'", "`", ";")
+    if sure and after and not after[:1].isspace():
+        value = _set_to(text, at)
     elif after[:1] in ("(", "["):
         return None  # a call or an item
     elif not tight and _TYPE.match(value):
         return None  # an annotation
     elif tight and after[:1] == "&" and after != "&&":
         return None if is_reference(value) else match.span()
-    else:
-        value = value.rstrip(".:?*")
-        sure = tight and key.isupper() and before[-1:] in ("", " ", "\n", "\t", '"', "'", "`", ";")
-    likely = sure or _MIXED.search(value) or _ONE_CASE.match(value) or (own and any(map(str.isdigit, value)))
+    value = value.rstrip(".:?*")
+    likely = sure or _looks_secret(value) or (own and any(map(str.isdigit, value)))
     if len(value) < 8 or not likely or is_reference(value):
         return None
     return at, at + len(value)
+
+
+def _looks_secret(value: str) -> bool:
+    return bool(_MIXED.search(value) or _ONE_CASE.match(value))
+
+
+def _set_to(text: str, at: int) -> str:
+    """What a variable of the environment is set to, special characters and all; "" for a call or an item."""
+    match = _SET.match(text, at, at + _LONGEST_VALUE)
+    value = match[0] if match else ""
+    if value.startswith(("${", "$(")):
+        return ""
+    whole = value[-1:].isalnum() and text[at + len(value) : at + len(value) + 1] in ("", "\r", "\n")
+    value = value.rstrip(",.:?*")
+    for opening, closing in ("()", "[]", "{}"):
+        if value.endswith(closing) and value.count(closing) > value.count(opening):
+            value = value.rstrip(closing + ",.:?*")
+    is_code = _IN_BRACKETS.match(value) and not (whole and ")" not in value and "]" not in value)
+    return "" if is_code else value
+
+
+@lru_cache
+def _between(quote: str) -> re.Pattern[str]:
+    """What stands between two quotes, the first of which is spelled so. JSON in JSON spells them ``\\"``,
+    then ``\\\\\\"``: the same count of backslashes ends it, one escaped once more is a part of it.
+    """
+    count, char = len(quote) - 1, quote[-1]
+    unit = count + 1  # how many backslashes stand for one
+    pairs = rf"(?:\\{{{2 * unit}}})*+"
+    inner = rf"[^{char}\\\n]++|\\++(?![{char}\\])|{pairs}\\{{{unit + count}}}{char}"
+    return re.compile(rf"(?P<value>(?:{inner})*+{pairs})(?:\\{{{count}}}{char}|\Z)")
+
+
+def _quoted(text: str, separator: re.Match[str]) -> tuple[int, int] | None:
+    """Where the value in quotes stands: all of it, whatever characters it holds."""
+    at = separator.end()
+    match = _between(separator["quote"]).match(text, at, at + _LONGEST_VALUE)
+    if match is None:
+        return None
+    value = match["value"]
+    words = value.split()
+    if match.end() == match.end("value") and (match.end() < len(text) or len(words) > 1):
+        return None  # it does not end
+    sure = bool(separator["close"])
+    mixed = sum(map(_looks_secret, words))
+    if len(value) < 8 or not (sure or mixed * 2 >= len(words)) or is_reference(value):
+        return None
+    return match.span("value")
+
+
+def spelled_out(text: str, start: int, end: int) -> str:
+    """The value that a text spells at a place: what stands between quotes is read as its language does.
+
+    >>> spelled_out('say "a\\\\"b"', 5, 9)
+    'a"b'
+    """
+    value = text[start:end]
+    quote = text[start - 1 : start] if start else ""
+    if "\\" not in value or quote not in ("'", '"', "`"):
+        return value
+    head = text[max(0, start - 9) : start - 1]
+    unit = len(head) - len(head.rstrip("\\")) + 1
+    for _ in range(unit.bit_length()):
+        try:
+            value = json.loads(f'"{value}"', strict=False)
+        except ValueError:
+            value = _ESCAPED.sub(r"\1", value)
+    return value

@@ -17,11 +17,11 @@ from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, in_plain, is_spelled
 from stepfork.core.secret_names import COOKIES, Names, normalise
-from stepfork.core.secret_search import basic_password, find
+from stepfork.core.secret_search import basic_password, find, spelled_out
 
 _SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S+)")
 _COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
-_JSONISH: Final = re.compile(r"\s*[\[{]")
+_JSONISH: Final = re.compile(r"\s*[\[{\"]")
 _JSON: Final = json.JSONDecoder(strict=False)
 _JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
@@ -160,7 +160,7 @@ class TextRedactor:
             text = self._json(text, keys)
             places = self._known(text)
         elif spans and not _is_blob(text):
-            places += [(at, -end, rank, label, text[at:end]) for at, rank, end, label in spans]
+            places += [(at, -end, rank, label, spelled_out(text, at, end)) for at, rank, end, label in spans]
         text = self._replace(text, places)
         for pattern in self._patterns:
             group = 1 if pattern.groups else 0
@@ -240,7 +240,7 @@ class TextRedactor:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is a JSON object or array, or several of them."""
+    """Whether a text is a JSON object, array or string, or several of them."""
     at = 0
     try:
         while match := _JSONISH.match(text, at):

@@ -78,7 +78,8 @@ def error_text(error: Any) -> str:
     'agent.errors.SearchDown("503")'
     """
     name = str(error["class"]).removeprefix("builtins:").replace(":", ".")
-    return f"{name}({', '.join(map(spell, error.get('args', [])))})"
+    said = error.get("init", error.get("args", []))  # what its constructor takes says more than its args
+    return f"{name}({', '.join(map(spell, said))})"
 
 
 @dataclass(frozen=True, slots=True)

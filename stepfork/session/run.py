@@ -453,7 +453,7 @@ class Run:
         )
         shown = frame.changed_header(redacted_header(header, self.redactor), self._directories.normalise)
         try:
-            return Writer(Path(self.file), shown, fsync=self.settings.fsync)
+            return Writer(Path(self.file), shown, fsync=self.settings.fsync, rules=self.settings.volatile())
         except (ValueError, RecursionError) as bug:
             raise ConfigError(f"{self.path}: the header cannot be written: {cause(bug)}") from None
 

@@ -21,7 +21,7 @@ from support import value_classes as vc
 from stepfork import codecs
 from stepfork.cassette.emitter import emit_document
 from stepfork.cassette.reader import parse_document
-from stepfork.cassette.values import TAGS, BadValue, ClassPolicy, Unsupported, check, decode, encode, look
+from stepfork.cassette.values import TAGS, BadValue, ClassPolicy, Unsupported, checks, decode, encode, look
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 from stepfork.errors import ConfigError
@@ -44,7 +44,7 @@ def through_the_file(value: Any, classes: ClassPolicy = ClassPolicy()) -> Any:
     found = []
     for pure in (False, True):
         plain = parse_document(text, known_tags=TAGS, pure=pure)["v"]
-        check(plain)
+        checks().decode(plain)
         found.append(decode(plain, classes))
     assert type(found[0]) is type(found[1])
     return found[0]
@@ -92,7 +92,7 @@ def test_a_value_comes_back_as_itself(value: Any) -> None:
 @given(VALUES)
 def test_a_reader_needs_no_class(value: Any) -> None:
     plain = encode(value)
-    check(plain)
+    checks().decode(plain)
     look(plain)
 
 
@@ -321,7 +321,7 @@ def test_a_codec_that_is_not_registered_is_a_clear_error(money: Any) -> None:
     with pytest.raises(BadValue, match="no codec is registered for 'money'"):
         decode(form)
     assert look(form) == form
-    check(form)
+    checks().decode(form)
     with pytest.raises(Unsupported):
         encode(vc.Money(5))
 

@@ -182,3 +182,42 @@ def test_a_chat_model_is_recorded_and_needs_no_key_or_server_on_replay(
     shown = project.run("inspect", "cassettes/run.yaml", "--call", "2")
     assert "How bad is 72" in shown.out
     assert "you said:" in shown.out
+
+
+def test_the_request_of_an_error_stands_once_without_versions_and_secrets(project: Project) -> None:
+    project.write(
+        "asks.py",
+        """
+        from openai import OpenAI
+
+        HEADERS = {
+            "cf-aig-authorization": "Bearer hunter2hunter2", "X-Gateway-Secret": "geheim1234567",
+            "X-Team": "blue",
+        }
+
+        def run():
+            client = OpenAI(
+                api_key="k" * 20, base_url="http://127.0.0.1:9/v1", max_retries=0, default_headers=HEADERS,
+                organization="org-of-mine",
+            )
+            client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello there"}])
+        """,
+    )
+    assert project.run("record", "asks:run", "-o", "asks.yaml").status == 1
+    text = project.read("asks.yaml")
+    for absent in (
+        *("stainless", "user-agent", "host:", "accept", "org-of-mine", "content-length", "OpenAI/Python"),
+        *("hunter2", "geheim", "127.0.0.1:9\n", "connection:"),
+    ):
+        assert absent not in text, absent
+    assert text.count("x-team: blue") == text.count("url: ") == 1
+    assert "_request: !http-request 1" in text
+    assert project.run("validate", "asks.yaml").status == 0
+    replayed = project.run("replay", "asks.yaml")
+    assert replayed.status == 0, replayed.err
+    assert "REPRODUCED" in replayed.out
+    error = stepfork.load(project.folder / "asks.yaml").error
+    assert error is not None
+    project.write("wrong.yaml", text.replace("!http-request 1", "!http-request 2"))
+    wrong = project.run("validate", "wrong.yaml")
+    assert "there is no message 2 before this one" in wrong.out + wrong.err

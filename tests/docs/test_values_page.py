@@ -8,7 +8,7 @@ import pytest
 from support.servers import ROOT
 
 from stepfork.cassette.reader import parse_document
-from stepfork.cassette.values import TAGS, check
+from stepfork.cassette.values import TAGS, checks
 from stepfork.core.model import Tagged
 
 PAGE = (ROOT / "docs" / "values.md").read_text("utf-8")
@@ -40,10 +40,10 @@ def test_every_tag_is_on_the_page() -> None:
 def test_every_example_reads(text: str) -> None:
     value = parse_document(f"v: {text}\n", known_tags=TAGS)["v"]
     assert isinstance(value, Tagged)
-    check(value)
+    checks().decode(value)
 
 
 def test_the_example_of_an_error_reads() -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     error = parse_document(text, known_tags=TAGS)["error"]
-    check(Tagged("exception", error))
+    checks().decode(Tagged("exception", error))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -107,6 +109,12 @@ TOOLS = """
     def validates(value):
         bodies.append(1)
         return Order(count=value)
+
+    def made_by_hand(value):
+        bodies.append(1)
+        raise pydantic.ValidationError.from_exception_data(
+            "Order", [{"type": "int_parsing", "loc": ("count",), "input": value}]
+        )
 """
 
 
@@ -170,6 +178,11 @@ def caught(tool: Callable[[Any], Any], given: Any) -> BaseException:
     raise AssertionError("it did not raise")
 
 
+def kept(headers: Any) -> list[str]:
+    """The names of those headers that say more than which program answered when."""
+    return [name for name in headers if name.lower() not in ("date", "server", "content-length")]
+
+
 def test_requests_raises_for_status(tools: Any, both: Any, url: str) -> None:
     def agent() -> Any:
         error: Any = caught(tools.by_requests, f"{url}/x")
@@ -177,12 +190,28 @@ def test_requests_raises_for_status(tools: Any, both: Any, url: str) -> None:
         assert error.request is not None
         return [
             type(error), str(error), answer.status_code, answer.reason, answer.text, answer.json(),
-            answer.url, answer.headers["retry-after"], list(answer.headers), answer.encoding, answer.ok,
+            answer.url, answer.headers["retry-after"], kept(answer.headers), answer.encoding, answer.ok,
             answer.history,
             answer.request.method, answer.request.url, answer.request.body, answer.request.headers["x-trace"],
         ]  # fmt: skip
 
     assert both(agent)[2:5] == [429, "Slow Down", '{"error": "slow down"}']
+
+
+@pytest.mark.parametrize("how", ["raised", "made"])
+def test_C72_an_error_of_pydantics_has_its_args(tools: Any, both: Any, tmp_path: Path, how: str) -> None:
+    def agent() -> Any:
+        error: Any = caught(tools.validates if how == "raised" else tools.made_by_hand, "no number")
+        return [type(error), str(error), error.errors(), [type(item) for item in error.args]]
+
+    assert [kind.__name__ for kind in both(agent)[3]] == (
+        [] if how == "raised" else ["str", "list", "str", "bool"]
+    )
+    shown = subprocess.run(
+        [sys.executable, "-m", "stepfork", "inspect", str(tmp_path / "run.yaml")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert 'ValidationError("Order", [{"type": "int_parsing"' in shown.stdout
 
 
 def test_requests_finds_no_json(tools: Any, both: Any, url: str) -> None:
@@ -299,7 +328,7 @@ def test_C112_secrets_in_the_errors_of_http_libraries_reach_no_file(
         """
         import requests
         def ask(url):
-            headers = {"Authorization": "Bearer abcdefgh12345678"}
+            headers = {"Authorization": "Bearer abcdefgh12345678", "X-Gateway-Secret": "abcdefgh12345678"}
             requests.get(url, headers=headers, timeout=5).raise_for_status()
         """
     )
@@ -309,4 +338,6 @@ def test_C112_secrets_in_the_errors_of_http_libraries_reach_no_file(
         assert error.request.headers["authorization"] == "Bearer abcdefgh12345678"
     assert "abcdefgh12345678" not in path.read_text("utf-8")
     with stepfork.replay(path):
-        assert caught(module.ask, f"{url}/x").request.headers["authorization"]
+        error = caught(module.ask, f"{url}/x")
+        assert error.request.headers["x-gateway-secret"] == "<secret:gateway_secret:1>"
+        assert "authorization" not in error.request.headers, "it is no business of the cassette's"

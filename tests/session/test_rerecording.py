@@ -376,3 +376,100 @@ def test_C131_chance_in_the_order_of_threads_is_only_ever_taken_out_of_a_file(
     assert record_threads(one_after_the_other=True).unchanged
     assert record_threads(one_after_the_other=False).unchanged
     assert path.read_text() == loose
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_C131_how_long_it_took_is_no_change(
+    tmp_path: Path, client: openai.OpenAI, server: ChatServer, stream: bool
+) -> None:
+    """The server of llama.cpp tells its timings in each answer, and in the last event of a stream."""
+    path = tmp_path / "run.yaml"
+
+    def program(took: float, said: str = "fine") -> Any:
+        timings = {"prompt_n": 3, "prompt_ms": took, "predicted_per_second": took * 2}
+
+        def answer(body: dict[str, Any]) -> Any:
+            if not body.get("stream"):
+                made = {**completion(said, id="x", created=1), "timings": timings}
+                return 200, {"content-type": "application/json"}, json.dumps(made).encode()
+            last = {**chunk(""), "id": "x", "created": 1, "timings": timings}
+            events = [event({**chunk(said), "id": "x", "created": 1}), event(last), DONE]
+            return 200, {"content-type": "text/event-stream"}, b"".join(events)
+
+        server.answer = answer
+        with stepfork.record(path, name="same") as session:
+            messages: Any = [{"role": "user", "content": "hello"}]
+            made = client.chat.completions.create(model="m", messages=messages, stream=stream)
+            if stream:
+                list(made)
+        return session.written
+
+    assert not program(17.25).unchanged
+    before = stamp(path)
+    assert program(3001.5).unchanged
+    assert stamp(path) == before
+    assert not program(17.25, "otherwise").unchanged
+
+
+DATED = """
+import urllib.request
+import httpx2, requests
+
+def by_requests(url):
+    requests.post(url, json={}, timeout=5).raise_for_status()
+
+def by_httpx(url):
+    httpx2.post(url, json={}).raise_for_status()
+
+def by_urllib(url):
+    urllib.request.urlopen(url, b"{}", timeout=5)
+
+def told(day, order):
+    return {"text": f"as of {day}: order {order}", "rows": [order, day]}
+"""
+
+
+@pytest.mark.parametrize("name", ["by_requests", "by_httpx", "by_urllib"])
+def test_C131_when_a_server_answered_is_no_change(
+    tmp_path: Path, server: ChatServer, make_module: Any, name: str
+) -> None:
+    path = tmp_path / "run.yaml"
+    tools = make_module(DATED)
+
+    def program(day: int, status: int = 503) -> Any:
+        head = {"content-type": "text/plain", "Date": f"Mon, {day} Nov 2026 00:00:0{day % 7} GMT"}
+        server.answer = lambda body: (status, head, b"down")
+        with (
+            stepfork.record(path, tools=[tools.__name__], name="same") as session,
+            pytest.raises(Exception, match=str(status)),
+        ):
+            getattr(tools, name)(server.url + "/chat/completions")
+        return session.written
+
+    assert not program(12).unchanged
+    before = stamp(path)
+    assert program(23).unchanged
+    assert stamp(path) == before
+    assert not program(23, 502).unchanged
+
+
+def test_C131_what_is_declared_to_be_another_text_in_every_run_is_no_change(
+    tmp_path: Path, make_module: Any
+) -> None:
+    path = tmp_path / "run.yaml"
+    tools = make_module(DATED)
+    rules = {"date": True, "ORD-[0-9]+": True, "run [0-9]+": "a run"}
+
+    def program(day: str, *orders: str, **settings: Any) -> Any:
+        with stepfork.record(path, tools=[tools.__name__], name="same", **settings) as session:
+            for order in orders:
+                tools.told(day, order)
+            session.set_output(f"run {day[-2:]}: {orders[-1]}")
+        return session.written
+
+    assert not program("2026-11-29", "ORD-1", "ORD-2", "ORD-1", normalize=rules).unchanged
+    before = stamp(path)
+    assert program("2026-11-30", "ORD-7", "ORD-8", "ORD-7", normalize=rules).unchanged
+    assert stamp(path) == before
+    assert not program("2026-11-30", "ORD-7", "ORD-8", "ORD-8", normalize=rules).unchanged, "another one"
+    assert not program("2026-11-30", "ORD-7", "ORD-8", "ORD-7").unchanged, "nothing is declared"

@@ -30,9 +30,10 @@ __all__ = [
     "TAGS",
     "BadValue",
     "ClassPolicy",
+    "Decoder",
     "Missing",
     "Unsupported",
-    "check",
+    "checks",
     "decode",
     "encode",
     "look",
@@ -90,13 +91,11 @@ def look(value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     return Decoder(classes, lenient=True).decode(value)
 
 
-def check(value: Plain) -> None:
-    """Checks that all tags fit their contents, without looking for any class.
-
-    Raises:
-        BadValue: where one does not.
+def checks() -> Decoder:
+    """Decodes values only to see whether all tags fit their contents, without looking for any class.
 
     >>> from stepfork.core.model import Tagged
-    >>> check(Tagged("enum", "shop.models:Color.RED"))
+    >>> checks().decode(Tagged("enum", "shop.models:Color.RED"))
+    Tagged(tag='enum', value='shop.models:Color.RED')
     """
-    Decoder(None, lenient=True).decode(value)
+    return Decoder(None, lenient=True)

@@ -1,20 +1,34 @@
 """Requests and responses of httpx, httpx2 and requests, as errors hold them. Knows their content, no call.
 
-The libraries are not imported here. What was not read cannot be written; extensions, timings and the cookies
-that were read from headers are not kept.
+The libraries are not imported here. What was not read cannot be written; extensions, timings, the cookies
+that were read from headers, and headers that only the transport reads are not kept. Inside of an error a
+message that stands there already is named by its number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
-from stepfork.core.model import Plain
+from stepfork.core.canonical import canonical_text
+from stepfork.core.model import Plain, Tagged
 
 _LIBRARIES: Final = ("httpx", "httpx2")
 _OF_REQUESTS: Final = ("url", "reason", "encoding")
+_OF_TRANSPORT: Final = {
+    "Request": re.compile(
+        r"x-stainless-.*|openai-(?:organization|project)|user-agent|host|accept.*|connection|content-length"
+        r"|transfer-encoding|date|(?:proxy-)?authorization"
+    ),
+    "Response": re.compile(
+        r"date|server|server-timing|via|age|connection|keep-alive|transfer-encoding|content-length|alt-svc|nel"
+        r"|report-to|reporting-endpoints|strict-transport-security|cf-.*|openai-(?!model).*|x-envoy-.*"
+    ),
+}
+"""Headers that say which program, machine and moment it was, and nothing of what was asked or answered."""
 
 
 def _is_message(name: str) -> Callable[[type], bool]:
@@ -133,13 +147,21 @@ def _case_insensitive(fields: dict[str, Any], decoder: Decoder) -> Any:
 # -- headers and content ----------------------------------------------------------------------------
 
 
+def of_transport(name: str, kind: str) -> bool:
+    """Whether a header of a ``Request`` or ``Response`` is none that a program reads."""
+    return _OF_TRANSPORT[kind].fullmatch(name.lower()) is not None
+
+
 def _headers(message: Any) -> dict[str, Plain]:
-    """The headers as a mapping; what stands more than once in mappings of its own."""
+    """The headers that a program reads, as a mapping; what stands more than once in mappings of its own."""
+    kind = "Response" if hasattr(message, "status_code") else "Request"
     once: dict[str, Plain] = {}
     more: list[Plain] = []
     held = message.headers
     for name, value in held.multi_items() if hasattr(held, "multi_items") else held.items():
         value = value.decode("latin-1") if isinstance(value, bytes) else value
+        if of_transport(name, kind):
+            continue
         if name in once:
             more.append({name: value})
         else:
@@ -186,8 +208,61 @@ def _library(fields: dict[str, Any], decoder: Decoder) -> Any:
     return decoder.library(fields["library"])
 
 
+# -- messages that stand more than once -------------------------------------------------------------
+
+
+def named_once(value: Plain) -> Plain:
+    """The value with each message that stands in it again as the number of the first one, counted from 1.
+
+    A message is counted after those inside of it, which is how they are decoded.
+
+    >>> one = Tagged("http-request", {"library": "httpx", "method": "GET", "url": "http://h/"})
+    >>> named_once({"request": one, "cause": {"request": one}})["cause"]
+    {'request': Tagged(tag='http-request', value=1)}
+    """
+    return _named_once(value, {})
+
+
+def _named_once(value: Plain, seen: dict[str, int]) -> Plain:
+    if isinstance(value, dict):
+        return {key: _named_once(item, seen) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_named_once(item, seen) for item in value]
+    if not isinstance(value, Tagged):
+        return value
+    if value.tag not in _TAGS:
+        return Tagged(value.tag, _named_once(value.value, seen))
+    name = canonical_text(value)
+    if name in seen:
+        return Tagged(value.tag, seen[name])
+    made = Tagged(value.tag, _named_once(value.value, seen))
+    seen[name] = len(seen) + 1
+    return made
+
+
+def _counted(decode: Callable[[Any, Decoder], Any]) -> Callable[[Any, Decoder], Any]:
+    """`decode`, or the very message of that number."""
+
+    def decode_once(content: Any, decoder: Decoder) -> Any:
+        if type(content) is int:
+            if not 0 < content <= len(decoder.messages):
+                raise BadValue(f"there is no message {content} before this one")
+            if decoder.messages[content - 1] is None:
+                raise Missing(f"message {content} is not at hand")
+            return decoder.messages[content - 1]
+        made = None
+        try:
+            made = decode(content, decoder)
+        finally:
+            decoder.messages.append(made)
+        return made
+
+    return decode_once
+
+
+_TAGS: Final = ("http-request", "http-response")
 HTTP_MESSAGES = (
-    Row("http-request", _is_message("Request"), _encode_request, _decode_request),
-    Row("http-response", _is_message("Response"), _encode_response, _decode_response),
+    Row("http-request", _is_message("Request"), _encode_request, _counted(_decode_request)),
+    Row("http-response", _is_message("Response"), _encode_response, _counted(_decode_response)),
 )
 """In no order."""

@@ -185,10 +185,14 @@ class Decoder:
 
     `classes` is None where only the form is checked and nothing is built of classes. With `lenient` what is
     not at hand (a class that is not imported, say) stays a `Tagged`.
+
+    Attributes:
+        messages: the HTTP messages decoded so far, None for one that is not at hand.
     """
 
     def __init__(self, classes: ClassPolicy | None, *, lenient: bool = False) -> None:
         self.classes = classes
+        self.messages: list[Any] = []
         self._lenient = lenient
         self._missed = 0
 
