@@ -17,10 +17,15 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.secret_shapes import RUN
 from stepfork.core.text_redaction import TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
+_CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
+_CLASSES: Final = frozenset({"class", "enum"})
+"""Tags of which the text is a name."""
+_NOT_OBJECTS: Final = frozenset({"map", "tuple", "set", "frozenset", "deque", "counter", "namespace"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 
 
@@ -40,7 +45,18 @@ class Keys(Enum):
         return _BELOW.get(key, self) if self is Keys.ANSWER else self
 
 
+_ENUMERATED: Final = frozenset({"role", "object", "type", "finish_reason", "status", "model"})
+_CONSTANT: Final = re.compile(r"[a-z][a-z0-9]{0,15}(?:[._/:-][a-z0-9]{1,15}){0,7}\Z")
 _BELOW: Final = {"arguments": Keys.ALL, "wire": Keys.WIRE}
+
+
+def _is_name(key: str, text: str, fields: dict[str, Plain], keys: Keys) -> bool:
+    """Whether a text names the class of an error, or is one of the constants of an SDK's answer."""
+    if key == "class":
+        return ("args" in fields or "init" in fields) and _CLASS.match(text) is not None
+    if keys is not Keys.ANSWER or key not in _ENUMERATED:
+        return False
+    return _CONSTANT.match(text) is not None and RUN.search(text) is None
 
 
 class Redactor:
@@ -193,11 +209,14 @@ class Redactor:
         if isinstance(value, str):
             return self._texts.redact(value, keys is Keys.WIRE)
         if isinstance(value, dict):
-            mapping = {}
+            mapping: dict[str, Plain] = {}
             changed = False
             named, label = (self._texts.named_by(value) if keys is Keys.ALL else None) or ("", "")
             for key, old in value.items():
                 name = self._texts.redact_key(key)
+                if isinstance(old, str) and _is_name(key, old, value, keys):
+                    mapping[name] = old
+                    continue
                 own = label if key == named else self._texts.label(key, keys is Keys.ALL)
                 new = self._item(own, old, keys.below(key))
                 changed = changed or new is not old or name is not key
@@ -222,7 +241,7 @@ class Redactor:
         return self._walk(value, keys)
 
     def _tagged(self, value: Tagged, keys: Keys) -> Plain:
-        if value.tag in OPAQUE:
+        if value.tag in OPAQUE or value.tag in _CLASSES:
             return value
         if value.tag in _BYTES:
             return self._bytes(value, "", keys)
@@ -232,6 +251,8 @@ class Redactor:
                 return value
             return Tagged(value.tag, pairs)
         inner = self._walk(value.value, keys)
+        if isinstance(inner, dict) and isinstance(value.value, dict) and value.tag not in _NOT_OBJECTS:
+            inner |= {key: value.value[key] for key in ("class", "of") if key in value.value}
         if inner is value.value:
             return value
         if value.tag in ("set", "frozenset") and isinstance(inner, list):

@@ -27,6 +27,8 @@ _JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
 _NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
 """How a name and its value stand as fields: variables, headers, cookies, parts of a form."""
+OWN_PATTERN: Final = "pattern"
+"""The label of what a pattern of the user's finds."""
 _PASSES: Final = 10
 _MEMO_CHARACTERS: Final = 16_000_000
 
@@ -156,7 +158,8 @@ class TextRedactor:
 
     def learn(self, value: str, label: str) -> None:
         """From now on the value is replaced wherever it stands, unless it is too short or too plain."""
-        if not self._is_allowed(value) and self.known.add(value, label):
+        sure = label in self.names.extra or label == OWN_PATTERN
+        if not self._is_allowed(value) and self.known.add(value, label, sure):
             self._forget()
 
     def _may_hold_secret(self, text: str, parts: Sequence[str]) -> bool:
@@ -182,7 +185,7 @@ class TextRedactor:
         for pattern in self._patterns:
             group = 1 if pattern.groups else 0
             own = [match.span(group) for match in pattern.finditer(text) if match[group]]
-            text = self._replace(text, [(at, -end, 0, "pattern", text[at:end]) for at, end in own])
+            text = self._replace(text, [(at, -end, 0, OWN_PATTERN, text[at:end]) for at, end in own])
         return text
 
     def _known(self, text: str) -> list[_Place]:

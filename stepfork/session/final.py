@@ -56,11 +56,20 @@ def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: 
         unfinished = Recorded(call, {}, ticket.depth, unfinished=True, mark=mark)
         return schema.call_document(unfinished, extension)
     text = schema.marked(ticket.text, ticket.call, mark)
-    document = redacted_answer(reader.parse_document(text, known_tags=TAGS), redactor)
+    document = _redacted_document(reader.parse_document(text, known_tags=TAGS), redactor)
     held = document.get("stream")
     if isinstance(held, dict):
         document["stream"] = redacted_stream(held, redactor)
     return document if asked is None else question.retold(document, args, extension)
+
+
+def _redacted_document(document: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
+    """A document without the secrets that are known by now; what names its call stays."""
+    named = {key: document[key] for key in ("tool", "llm") if key in document}
+    fields = {key: value for key, value in document.items() if key not in named}
+    redacted = redacted_fields if "tool" in named else redacted_answer
+    shown = redacted(fields, redactor) | named
+    return {key: shown[key] for key in document}
 
 
 def _may_mention(ticket: Ticket, redactor: Redactor) -> bool:

@@ -271,3 +271,78 @@ def test_C114_a_word_as_the_clients_key_is_a_word(server: ChatServer, tmp_path: 
     assert "what is lm-studio?" in path.read_text()
     with stepfork.replay(path):
         agent(None)
+
+
+NAMES = """
+import enum
+from dataclasses import dataclass
+
+class Research(Exception):
+    pass
+
+class Colour(enum.Enum):
+    RED = "red"
+
+@dataclass
+class Q7Zx4mW9K2v:
+    text: str
+
+def say(value):
+    return value
+
+def fails():
+    raise KeyError("x") from Research("y")
+
+def gives():
+    return [Colour.RED, Q7Zx4mW9K2v("ok"), int]
+"""
+
+
+@pytest.mark.parametrize(
+    "token", ["KeyError", "sub_research", "research", "builtins", "Q7Zx4mW9K2v", "gives_1a2b", "Colour.RED"]
+)
+def test_C114_names_of_classes_stay_whatever_a_secret_is_called(
+    make_module: Any, tmp_path: Path, token: str
+) -> None:
+    tools = make_module(NAMES, "sub_research")
+    path = tmp_path / "run.yaml"
+
+    def agent() -> Any:
+        given = tools.gives()
+        with pytest.raises(KeyError) as caught:
+            tools.fails()
+        assert type(caught.value.__cause__) is tools.Research
+        tools.say({"token": token})
+        with pytest.raises(KeyError):
+            tools.fails()
+        assert tools.gives() == given
+        return given
+
+    with stepfork.record(path, tools=["sub_research"]):
+        live = agent()
+    assert "builtins:KeyError" in path.read_text()
+    with stepfork.replay(path, tools=["sub_research"]):
+        assert agent() == live
+
+
+@pytest.mark.parametrize("token", ["assistant", "gpt-4o-mini", "chat.completion", "stop"])
+def test_C114_the_constants_of_an_answer_stay(
+    server: ChatServer, make_module: Any, tmp_path: Path, token: str
+) -> None:
+    tools = make_module("def say(value):\n    return 1\n")
+    path = tmp_path / "run.yaml"
+    server.answer = lambda _: json_answer(completion("hi", model="gpt-4o-mini"))
+
+    def agent(client: openai.OpenAI, token: str) -> Any:
+        before = client.chat.completions.create(model="gpt-4o-mini", messages=ASKED)
+        tools.say({"token": token})
+        after = client.chat.completions.create(model="gpt-4o-mini", messages=ASKED)
+        assert before.model_dump() == after.model_dump()
+        return after.model_dump()
+
+    with stepfork.record(path, tools=[tools.__name__]):
+        live = agent(openai.OpenAI(base_url=server.url, api_key="k"), token)
+    assert path.read_text().count("<secret:") == 1
+    for given in (token, "a-dummy"):
+        with stepfork.replay(path, tools=[tools.__name__]):
+            assert agent(openai.OpenAI(), given) == live
