@@ -137,6 +137,14 @@ class Redactor:
             self._texts.learn(value, label)
             return self._texts.placeholders.of(label, value)
 
+    def is_secret_key(self, key: str) -> bool:
+        """Whether what stands under a key is a secret.
+
+        >>> Redactor().is_secret_key("MY_TOKEN"), Redactor().is_secret_key("DB")
+        (True, False)
+        """
+        return bool(self._texts.label(key))
+
     def learn_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Takes what stands in the headers of a request for secret from now on, where their names say so.
 

@@ -183,8 +183,7 @@ class TextRedactor:
             places += [(at, -end, rank, label, text[at:end]) for at, rank, end, label in spans]
         text = self._replace(text, places)
         for pattern in self._patterns:
-            group = 1 if pattern.groups else 0
-            own = [match.span(group) for match in pattern.finditer(text) if match[group]]
+            own = [found for match in pattern.finditer(text) if (found := _own(match))[0] < found[1]]
             text = self._replace(text, [(at, -end, 0, OWN_PATTERN, text[at:end]) for at, end in own])
         return text
 
@@ -257,6 +256,12 @@ class TextRedactor:
         self._memo[True].clear()
         self._memo[False].clear()
         self._memo_size = 0
+
+
+def _own(match: re.Match[str]) -> tuple[int, int]:
+    """Where the secret stands that a pattern of the user's found: its first group that took part, or all."""
+    groups = range(1, match.re.groups + 1)
+    return next((match.span(group) for group in groups if match[group] is not None), match.span())
 
 
 def _is_json(text: str) -> bool:
