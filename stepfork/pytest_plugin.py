@@ -6,6 +6,7 @@ heavy and installs nothing unless stepfork is configured.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,7 +17,7 @@ import pytest
 
 from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
-from stepfork.pytest_reports import redact_report
+from stepfork.pytest_reports import redact_report, redact_warning
 from stepfork.pytest_sessions import Sessions
 from stepfork.report.tally import Tally
 from stepfork.session import active, config
@@ -37,6 +38,7 @@ class Plugin:
         self.tally = Tally()
         self.notes: dict[str, str] = {}  # by cassette
         self.running = ""  # the test that runs now
+        self.run: Run | None = None  # and its session
         self._counted = ""  # the last test that had a session which took a call
         self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
         self._stop_listening = active.on_close(self._closed)
@@ -61,6 +63,12 @@ class Plugin:
                 f"{self._short(written.kept)} stays as it was; the new recording failed, "
                 f"to put it in its place: stepfork adopt {self._short(written.path)}"
             )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """What is shown of a test's warnings is shown without the secrets that its session knows."""
+        if self.run is not None and self.run.touched:
+            redact_warning(warning_message, self.run.redactor.redact_text)
 
     def shared(self, run: Run, who: str) -> ConfigError | None:
         """The fault of a cassette that two tests or fixtures of this run record with different calls."""
@@ -118,7 +126,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "stepfork(name=None, **settings): the test's cassette and settings, as in "
         '@pytest.mark.stepfork("outage", mode="replay")',
     )
-    config.stash[_STASH] = Plugin(config)
+    plugin = config.stash[_STASH] = Plugin(config)
+    config.pluginmanager.register(plugin, "stepfork-run")
     try:
         settings = workspace.settings()
         if workspace.pyproject() or settings.tools:
@@ -171,14 +180,22 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, ob
     return made
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """A parameter that is a secret is none in the name of its test, which pytest shows everywhere."""
+    if not isinstance(val, str) or not (workspace.autopatch or workspace.pyproject()):
+        return None
+    return config.stash[_STASH].sessions.id_of(argname, val)
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Makes the test's session, which opens with the first call. Fixtures have sessions of their own."""
     plugin = item.config.stash[_STASH]
-    plugin.running = item.nodeid
+    plugin.running, plugin.run = item.nodeid, None
     try:
         session = plugin.sessions.of_test(item)
-        item.stash[_RUN] = session.__enter__()
+        plugin.run = item.stash[_RUN] = session.__enter__()
     except ConfigError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     item.stash[_SESSION] = session

@@ -6,6 +6,8 @@ printed: all of it may hold what the session of the test knows to be secret.
 
 from __future__ import annotations
 
+import linecache
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +23,29 @@ def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> No
         report.longrepr = (shown[0], shown[1], redact(shown[2]))
     elif shown is not None:
         _redact_representation(shown, redact)
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = redact(report.wasxfail)
+    report.user_properties = [
+        (redact(str(name)), _property(str(name), value, redact)) for name, value in report.user_properties
+    ]
     report.sections = [(name, redact(text)) for name, text in report.sections]
+
+
+def redact_warning(warning: warnings.WarningMessage, redact: Callable[[str], str]) -> None:
+    """Has `redact` go over what is shown of a warning: its text, and the line that gave it."""
+    said = str(warning.message)
+    if redact(said) != said:
+        warning.message = redact(said)
+    line = linecache.getline(warning.filename, warning.lineno).strip()
+    if redact(line) != line:
+        warning.line = redact(line)
+
+
+def _property(name: str, value: object, redact: Callable[[str], str]) -> object:
+    """What a test says of itself; a value of any kind is a text where it is shown."""
+    text = str(value)
+    shown = _argument(name, text, redact) if name.isidentifier() else redact(text)
+    return value if shown == text else shown
 
 
 def _redact_representation(shown: Any, redact: Callable[[str], str]) -> None:

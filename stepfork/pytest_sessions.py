@@ -16,6 +16,8 @@ import pytest
 from stepfork.api import Session
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
+from stepfork.core.redaction_rules import Rules
+from stepfork.core.secret_search import is_credible
 from stepfork.errors import ConfigError
 from stepfork.session import config
 from stepfork.session.faults import Hints
@@ -27,11 +29,20 @@ class Sessions:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._beside: dict[str, set[str]] = {}
+        self._beside: dict[str, dict[str, None]] = {}
+        self._mended: dict[tuple[Rules, str], str] = {}
 
     def collected(self, node: pytest.Item | pytest.Collector) -> None:
         """Remembers which names live beside each other: names that differ only in case must stay apart."""
-        self._beside.setdefault(_parent(node), set()).add(node.name)
+        self._beside.setdefault(_parent(node), {})[node.name] = None
+
+    def id_of(self, argument: str, value: str) -> str | None:
+        """What a parameter is called that holds a secret; None for any other."""
+        redactor = Redactor(workspace.settings().rules())
+        if is_credible(value):
+            redactor.redact({argument: value})
+        shown = redactor.redact_name(value)
+        return None if shown == value else shown
 
     def of_test(self, item: pytest.Item) -> Session:
         """The session that takes the calls of a test; it opens with the first of them.
@@ -64,7 +75,7 @@ class Sessions:
     def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
         """The session that takes the calls of one set-up of a fixture."""
         marker = {"mode": "off"} if self._is_off(request.node.nodeid) else {}
-        name = f"{fixturedef.scope}.{fixturedef.argname}{_parameter(request)}"
+        name = f"{fixturedef.scope}.{fixturedef.argname}{_parameter(request, self._mend(marker))}"
         module, *classes = fixturedef.baseid.split("::")
         folder = names.module_folder(PurePosixPath(module)).joinpath(*map(names.component, classes))
         return Session(
@@ -88,7 +99,15 @@ class Sessions:
     def _mend(self, marker: dict[str, Any]) -> Callable[[str], str]:
         """Takes secrets out of names, which parametrised ids may hold."""
         rules = workspace.settings(marker).rules()
-        return lambda name: Redactor(rules).redact_name(name) if "[" in name else name
+
+        def mend(name: str) -> str:
+            if "[" not in name:
+                return name
+            if (rules, name) not in self._mended:
+                self._mended[rules, name] = Redactor(rules).redact_name(name)
+            return self._mended[rules, name]
+
+        return mend
 
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
@@ -103,13 +122,14 @@ def _module(nodeid: str) -> PurePosixPath:
     return PurePosixPath(nodeid.partition("::")[0])
 
 
-def _parameter(request: pytest.FixtureRequest) -> str:
+def _parameter(request: pytest.FixtureRequest, mend: Callable[[str], str]) -> str:
     """What tells the parameters of a fixture apart: the value where it is simple, else its number."""
     if not hasattr(request, "param"):
         return ""
     value = request.param
     simple = isinstance(value, str | int | float | bool) or value is None
-    return f"[{value}]" if simple else f"[{getattr(request, 'param_index', 0)}]"
+    number, text = getattr(request, "param_index", 0), f"[{value}]"
+    return text if simple and mend(text) == text else f"[{number}]"
 
 
 def _record_command(nodeid: str, mend: Callable[[str], str]) -> str:

@@ -23,20 +23,35 @@ _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
 def component(name: str, siblings: Iterable[str] = (), mend: Callable[[str], str] = str) -> str:
     """One path component for a name; `siblings` are the other names that live in the same folder.
 
-    `mend` may change the name first (secrets in it); that counts as a change like any other.
+    `mend` may change the name first (secrets in it); that counts as a change like any other. The suffix is
+    made of the mended name, since a digest of a weak secret gives it away; of names that are mended alike
+    each has its number, in the order of `siblings`.
 
     >>> component("test_y[a]"), component("test_y[../a]")
     ('test_y[a]', 'test_y[..-a]-44e27e51')
     """
-    safe = _UNSAFE.sub("-", unicodedata.normalize("NFC", mend(name)))
+    mended = mend(name)
+    safe = _UNSAFE.sub("-", unicodedata.normalize("NFC", mended))
     safe = re.sub(r"\A[ .]+|[ .]+\Z", "-", safe) or "-"
     alike = any(other != name and _alike(other) == _alike(name) for other in siblings)
     size = len(safe.encode("utf-8", "replace"))
     if safe == name and not alike and size <= LIMIT and not _RESERVED.match(safe):
         return safe
-    suffix = "-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    suffix = "-" + _digest(_numbered(name, mended, siblings, mend))
     room = LIMIT - len(suffix)
     return safe.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").rstrip(" .") + suffix
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _numbered(name: str, mended: str, siblings: Iterable[str], mend: Callable[[str], str]) -> str:
+    if mended == name:
+        return name
+    same = [other for other in siblings if mend(other) == mended]
+    number = same.index(name) if name in same else 0
+    return f"{mended}#{number + 1}" if number else mended
 
 
 def _alike(name: str) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import builtins
 import json
+import keyword
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -14,6 +17,13 @@ from stepfork.core.renaming import MARK, SHORTEST
 from stepfork.core.secret_names import COOKIES, is_word
 
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
+_WORD: Final = re.compile(r"[A-Za-z][a-z]{7,14}\Z")
+_UNSPEAKABLE: Final = re.compile(r"(?i)[^aeiouy]{5}")
+_MODEL: Final = re.compile(
+    r"(?:gpt|chatgpt|o\d|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|text-embedding)"
+    r"[\d.]{0,4}(?:[-.:][a-z0-9.]{1,12})*\Z"
+)
+_LANGUAGE: Final = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | sys.stdlib_module_names
 _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
 _DEEPEST_JSON: Final = 3
@@ -61,9 +71,14 @@ class KnownValues:
     def __len__(self) -> int:
         return len(self._labels)
 
-    def add(self, value: str, label: str) -> bool:
-        """Whether the value is new and known from now on: it is not if it is too short or too plain."""
+    def add(self, value: str, label: str, sure: bool = False) -> bool:
+        """Whether the value is new and known from now on: it is not if it is too short or too plain.
+
+        `sure`: the user named it, so it may be a word.
+        """
         if len(value) < SHORTEST or value in self._labels or not _may_spread(value, label):
+            return False
+        if not sure and _is_ordinary(value):
             return False
         self._labels[value] = label
         encoded = _in_base64(value)
@@ -140,6 +155,13 @@ def _may_spread(value: str, label: str) -> bool:
     if MARK in value or _MASK.match(value) or is_word(value):
         return False
     return not (label in COOKIES and value.isalpha() and len(value) < 16)  # consent=accepted
+
+
+def _is_ordinary(value: str) -> bool:
+    """Whether a value is a word, a name of the language or of a model: texts and class names hold those."""
+    if value in _LANGUAGE or _MODEL.match(value):
+        return True
+    return _WORD.match(value) is not None and _UNSPEAKABLE.search(value) is None
 
 
 def _spellings(value: str) -> list[str]:

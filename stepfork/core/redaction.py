@@ -9,18 +9,54 @@ import base64
 import binascii
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.secret_shapes import RUN
 from stepfork.core.text_redaction import TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
+_CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
+_CLASSES: Final = frozenset({"class", "enum"})
+"""Tags of which the text is a name."""
+_NOT_OBJECTS: Final = frozenset({"map", "tuple", "set", "frozenset", "deque", "counter", "namespace"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
+
+
+class Keys(Enum):
+    """Which rules for keys hold in a value.
+
+    In texts inside of an `ANSWER` (JSON that a model wrote) and under ``arguments`` all of them do; a `WIRE`
+    is the answer itself as text.
+    """
+
+    ALL = 1
+    ANSWER = 2
+    WIRE = 3
+
+    def below(self, key: str) -> Keys:
+        """The rules that hold for what stands under a key."""
+        return _BELOW.get(key, self) if self is Keys.ANSWER else self
+
+
+_ENUMERATED: Final = frozenset({"role", "object", "type", "finish_reason", "status", "model"})
+_CONSTANT: Final = re.compile(r"[a-z][a-z0-9]{0,15}(?:[._/:-][a-z0-9]{1,15}){0,7}\Z")
+_BELOW: Final = {"arguments": Keys.ALL, "wire": Keys.WIRE}
+
+
+def _is_name(key: str, text: str, fields: dict[str, Plain], keys: Keys) -> bool:
+    """Whether a text names the class of an error, or is one of the constants of an SDK's answer."""
+    if key == "class":
+        return ("args" in fields or "init" in fields) and _CLASS.match(text) is not None
+    if keys is not Keys.ANSWER or key not in _ENUMERATED:
+        return False
+    return _CONSTANT.match(text) is not None and RUN.search(text) is None
 
 
 class Redactor:
@@ -52,11 +88,12 @@ class Redactor:
         with self._lock:
             return self._texts.known.mentions(text, since)
 
-    def redact(self, value: Plain, *, keys: bool = True) -> Plain:
+    def redact(self, value: Plain, keys: Keys = Keys.ALL) -> Plain:
         """The value with its secrets replaced; the same object if there are none. It is not changed itself.
 
-        `keys=False` turns the rules for keys off (fields of an SDK's answers); shapes and known values stay
-        on.
+        >>> answer = {"token": " key", "password": "abc", "content": '{"token": "abc"}'}
+        >>> Redactor().redact(answer, Keys.ANSWER)
+        {'token': ' key', 'password': '<secret:password:1>', 'content': '{"token": "<secret:token:1>"}'}
         """
         with self._lock:
             if self._is_clean(value, keys):
@@ -100,6 +137,28 @@ class Redactor:
             self._texts.learn(value, label)
             return self._texts.placeholders.of(label, value)
 
+    def is_secret_key(self, key: str) -> bool:
+        """Whether what stands under a key is a secret.
+
+        >>> Redactor().is_secret_key("MY_TOKEN"), Redactor().is_secret_key("DB")
+        (True, False)
+        """
+        return bool(self._texts.label(key))
+
+    def learn_headers(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Takes what stands in the headers of a request for secret from now on, where their names say so.
+
+        >>> redactor = Redactor()
+        >>> redactor.learn_headers([("X-Api-Key", "f3a91c0d5e7b4826"), ("Accept", "application/json")])
+        >>> redactor.redact("is f3a91c0d5e7b4826 for application/json?")
+        'is <secret:api_key:1> for application/json?'
+        """
+        with self._lock:
+            for name, value in headers:
+                label = self._texts.label(name)
+                if label:
+                    self._texts.learn_parts(label, value)
+
     def reserve(self, value: Plain) -> None:
         """Takes note of the placeholders in a recorded value, so that no new secret gets the number of one.
 
@@ -109,13 +168,15 @@ class Redactor:
             for text in texts_in(value):
                 self._texts.placeholders.reserve(text)
 
-    def _is_clean(self, value: Plain, keys: bool) -> bool:
+    def _is_clean(self, value: Plain, keys: Keys) -> bool:
         """Whether there is nothing to replace: all texts not seen before are looked at in one go."""
         texts = self._texts
-        seen = texts.results(keys)
+        wire = keys is Keys.WIRE
+        seen = texts.results(wire)
         clean = True
         fresh: list[str] = []
         stack: list[Any] = [value]
+        others: list[tuple[Any, Keys]] = []
         while stack:
             item = stack.pop()
             if isinstance(item, str):
@@ -126,16 +187,20 @@ class Redactor:
                     elif result != item:
                         clean = False
             elif isinstance(item, dict):
-                if keys and texts.named_by(item):
+                if keys is Keys.ALL and texts.named_by(item):
                     clean = False
                 for key, content in item.items():
                     if key not in texts.words:
-                        if keys and content and isinstance(content, str | Tagged) and texts.names.label(key):
+                        if content and content.__class__ in _LOOKED_AT and texts.label(key, keys is Keys.ALL):
                             clean = False
                         if texts.is_odd(key):
                             stack.append(key)
                     if content.__class__ in _LOOKED_AT:
-                        stack.append(content)
+                        below = keys.below(key)
+                        if below is keys:
+                            stack.append(content)
+                        else:
+                            others.append((content, below))
             elif isinstance(item, list):
                 stack.extend(item)
             elif isinstance(item, Tagged) and item.tag not in OPAQUE:
@@ -145,19 +210,23 @@ class Redactor:
                     stack.append(item.value)
         text = "\n".join(fresh)
         texts.placeholders.reserve(text)
-        return clean and texts.are_clean(fresh, text, keys)
+        clean = clean and texts.are_clean(fresh, text, wire)
+        return all([clean, *(self._is_clean(content, below) for content, below in others)])
 
-    def _walk(self, value: Plain, keys: bool) -> Plain:
+    def _walk(self, value: Plain, keys: Keys) -> Plain:
         if isinstance(value, str):
-            return self._texts.redact(value, keys)
+            return self._texts.redact(value, keys is Keys.WIRE)
         if isinstance(value, dict):
-            mapping = {}
+            mapping: dict[str, Plain] = {}
             changed = False
-            named, label = (keys and self._texts.named_by(value)) or ("", "")
+            named, label = (self._texts.named_by(value) if keys is Keys.ALL else None) or ("", "")
             for key, old in value.items():
                 name = self._texts.redact_key(key)
-                own = label if key == named else self._texts.names.label(key) if keys else ""
-                new = self._item(own, old, keys)
+                if isinstance(old, str) and _is_name(key, old, value, keys):
+                    mapping[name] = old
+                    continue
+                own = label if key == named else self._texts.label(key, keys is Keys.ALL)
+                new = self._item(own, old, keys.below(key))
                 changed = changed or new is not old or name is not key
                 mapping[name] = new
             return mapping if changed else value
@@ -168,17 +237,19 @@ class Redactor:
             return self._tagged(value, keys)
         return value
 
-    def _item(self, label: str, value: Plain, keys: bool) -> Plain:
+    def _item(self, label: str, value: Plain, keys: Keys) -> Plain:
         """What stands under a key with this label."""
         if label and value:
             if isinstance(value, str):
                 return self._texts.keyed(label, value)
             if isinstance(value, Tagged) and value.tag in _BYTES:
                 return self._bytes(value, label, keys)
+            if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
+                return self._walk({**value, "value": self._texts.keyed(label, str(value["value"]))}, keys)
         return self._walk(value, keys)
 
-    def _tagged(self, value: Tagged, keys: bool) -> Plain:
-        if value.tag in OPAQUE:
+    def _tagged(self, value: Tagged, keys: Keys) -> Plain:
+        if value.tag in OPAQUE or value.tag in _CLASSES:
             return value
         if value.tag in _BYTES:
             return self._bytes(value, "", keys)
@@ -188,13 +259,15 @@ class Redactor:
                 return value
             return Tagged(value.tag, pairs)
         inner = self._walk(value.value, keys)
+        if isinstance(inner, dict) and isinstance(value.value, dict) and value.tag not in _NOT_OBJECTS:
+            inner |= {key: value.value[key] for key in ("class", "of") if key in value.value}
         if inner is value.value:
             return value
         if value.tag in ("set", "frozenset") and isinstance(inner, list):
             inner = sorted(inner, key=canonical_text)
         return Tagged(value.tag, inner)
 
-    def _pair(self, pair: Plain, keys: bool) -> Plain:
+    def _pair(self, pair: Plain, keys: Keys) -> Plain:
         """A key and its value, of a mapping whose keys are not all texts."""
         if not isinstance(pair, list) or len(pair) != 2:
             return self._walk(pair, keys)
@@ -202,10 +275,10 @@ class Redactor:
         if not isinstance(name, str):
             return self._walk(pair, keys)
         shown = self._texts.redact_key(name)
-        new = self._item(self._texts.names.label(name) if keys else "", old, keys)
+        new = self._item(self._texts.label(name, keys is Keys.ALL), old, keys)
         return pair if new is old and shown is name else [shown, new]
 
-    def _bytes(self, value: Tagged, label: str, keys: bool) -> Tagged:
+    def _bytes(self, value: Tagged, label: str, keys: Keys) -> Tagged:
         """Bytes in base64: what they say is redacted as text; in a binary file only known values are."""
         try:
             raw = base64.b64decode(str(value.value), validate=True)
@@ -217,7 +290,7 @@ class Redactor:
         elif _ESCAPED_BYTE.search(text):
             new = self._texts.redact_known(text)
         else:
-            new = self._texts.redact(text, keys)
+            new = self._texts.redact(text, keys is Keys.WIRE)
         if new == text:
             return value
         return Tagged(value.tag, base64.b64encode(new.encode("utf-8", "surrogateescape")).decode())

@@ -17,7 +17,7 @@ class Rules:
 
     Attributes:
         keys: more keys whose text is a secret; whole keys, in any usual spelling.
-        patterns: regular expressions; the first group is the secret if there is one, else the whole match.
+        patterns: regular expressions; the first group that took part is the secret, else the whole match.
         allow: what is no secret after all: keys, or regular expressions that fit the whole secret.
     """
 
@@ -47,7 +47,7 @@ class Rules:
             for expression in expressions:
                 try:
                     empty = re.compile(expression).match("")
-                except re.error as error:
+                except (re.error, OverflowError, RecursionError) as error:
                     problem = f"{setting}: {expression!r} is not a regular expression: {error}"
                     raise ConfigError(problem) from None
                 if empty and setting == "redact_patterns":

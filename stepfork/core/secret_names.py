@@ -32,6 +32,8 @@ _LOUD_TAILS: Final = _words("token secret pat pass")
 _NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
 _NO_PASS: Final = _words("test tests check checks all first second last single did must")
 _NO_SECRET: Final = _words("no has is max min num show hide forgot reset require requires use allow needs")
+_IN_ANSWERS: Final = _words("client_secret api_key access_token refresh_token id_token password")
+"""Keys that hold secrets even where a key is a field of what an SDK was answered."""
 _WORDS: Final = frozenset(_BY_LETTERS) | _words(
     "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
 )
@@ -103,6 +105,15 @@ class Names:
                 self._labels.clear()
             label = self._labels[key] = name if secret else ""
         return label
+
+    def label_in_answer(self, key: str) -> str:
+        """The same for a field of an SDK's answer, where a ``token`` is a piece of text.
+
+        >>> Names().label_in_answer("client_secret"), Names().label_in_answer("token")
+        ('client_secret', '')
+        """
+        label = self.label(key)
+        return label if label in _IN_ANSWERS else ""
 
     def label_in_text(self, key: str, *, in_query: bool) -> str:
         """The same for a name that holds a secret in a text only, or only in the query of a URL.

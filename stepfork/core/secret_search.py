@@ -129,12 +129,13 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
             elif scheme != "bearer":
                 secret = False
             else:
-                secret = _credible(value) and RUN.search(value[:300]) is not None
+                secret = is_credible(value) and RUN.search(value[:300]) is not None
             if secret:
                 yield Span(match.start(1), _CONTEXT, match.start(1) + len(value), "authorization")
 
 
-def _credible(value: str) -> bool:
+def is_credible(value: str) -> bool:
+    """Whether a value looks like a credential: ``q7Zx4mW9`` does, ``required`` and ``lm-studio`` do not."""
     return len(value) >= 8 and _looks_secret(value) and not is_reference(value)
 
 

@@ -19,6 +19,7 @@ TOKENS: Final = (
     ("api_key", "csk-", r"[a-z0-9]{40,}+"),
     ("api_key", "tvly-", r"(?:dev-|prod-)?[A-Za-z0-9-]{20,}+"),
     ("api_key", "pcsk_", r"[A-Za-z0-9_]{40,}+"),
+    ("client_secret", "ek_", r"(?=[A-Za-z]*\d)[A-Za-z0-9_]{24,}+"),
     ("api_key", "fw_", r"(?=[A-Za-z]*\d)[A-Za-z0-9]{22,26}(?![\w-])"),
     ("api_key", "lsv2_", rf"(?:pt|sk)_{_HEX}{{32}}_{_HEX}{{10}}"),
     ("api_key", "sk_live_ sk_test_", r"[A-Za-z0-9]{10,}+"),

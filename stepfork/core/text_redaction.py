@@ -17,7 +17,7 @@ from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, in_plain, is_spelled
 from stepfork.core.secret_names import COOKIES, Names, normalise
-from stepfork.core.secret_search import basic_password, find, spelled_out
+from stepfork.core.secret_search import basic_password, find, is_credible, spelled_out
 
 _SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S+)")
 _COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
@@ -27,6 +27,8 @@ _JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
 _NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
 """How a name and its value stand as fields: variables, headers, cookies, parts of a form."""
+OWN_PATTERN: Final = "pattern"
+"""The label of what a pattern of the user's finds."""
 _PASSES: Final = 10
 _MEMO_CHARACTERS: Final = 16_000_000
 
@@ -56,19 +58,23 @@ class TextRedactor:
         self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
         self.shortest = 0 if self._patterns else SHORTEST
         self.words: set[str] = set()
-        self._memo: dict[bool, dict[str, str]] = {True: {}, False: {}}
+        self._memo: dict[bool, dict[str, str]] = {True: {}, False: {}}  # by `wire`
         self._memo_size = 0
 
-    def results(self, keys: bool) -> Mapping[str, str]:
-        """The texts looked at so far, and what they became."""
-        return self._memo[keys]
+    def label(self, key: str, every: bool = True) -> str:
+        """The label of a key that holds a secret, else ""; if not `every`, of one that does in answers."""
+        return self.names.label(key) if every else self.names.label_in_answer(key)
 
-    def are_clean(self, texts: Sequence[str], text: str, keys: bool) -> bool:
+    def results(self, wire: bool = False) -> Mapping[str, str]:
+        """The texts looked at so far, and what they became."""
+        return self._memo[wire]
+
+    def are_clean(self, texts: Sequence[str], text: str, wire: bool = False) -> bool:
         """Whether there is no secret in `texts`, looked at in one go; `text` is all of them, one a line."""
         if texts and self._may_hold_secret(text, texts):
             return False
         for item in texts:
-            self._remember(item, item, keys)
+            self._remember(item, item, wire)
         return True
 
     def is_odd(self, key: str) -> bool:
@@ -79,25 +85,25 @@ class TextRedactor:
             return False
         return True
 
-    def redact(self, text: str, keys: bool) -> str:
-        """The text with its secrets replaced; `keys`: whether what stands under a key in JSON is one."""
+    def redact(self, text: str, wire: bool = False) -> str:
+        """The text with its secrets replaced; `wire`: whether it is what an SDK was answered, in JSON."""
         if len(text) < self.shortest:
             return text
-        result = self._memo[keys].get(text)
+        result = self._memo[wire].get(text)
         if result is None:
             result = in_plain(text)
             self.placeholders.reserve(result)
             for _ in range(_PASSES):
-                step = self._pass(result, keys)
+                step = self._pass(result, wire)
                 if step == result:
                     break
                 result = step
-            self._remember(text, result, keys)
+            self._remember(text, result, wire)
         return text if result == text else result
 
     def redact_key(self, key: str) -> str:
         """A key with its secrets replaced, whatever stands under it."""
-        return self.redact(key, False) if self.is_odd(key) else key
+        return self.redact(key) if self.is_odd(key) else key
 
     def named_by(self, fields: Mapping[str, object]) -> tuple[str, str] | None:
         """The field that a ``{"name": "API_KEY", "value": "..."}`` holds its secret in, and its label."""
@@ -130,7 +136,7 @@ class TextRedactor:
         if standing and standing[1] == label:
             return secret
         if self._is_allowed(value) or self._is_allowed(secret):
-            return self.redact(value, True)
+            return self.redact(value)
         self.learn(secret, label)
         if label in COOKIES:
             for part in _COOKIE_VALUE.findall(secret)[: 1 if label == "set_cookie" else None]:
@@ -139,9 +145,21 @@ class TextRedactor:
             self.learn(basic_password(secret) or "", "password")
         return self.placeholders.of(label, secret)
 
+    def learn_parts(self, label: str, value: str) -> None:
+        """The same for what a header holds: less its scheme, and each cookie by itself."""
+        if label in COOKIES:
+            parts = _COOKIE_VALUE.findall(value)
+        else:
+            scheme = _SCHEME.fullmatch(value.strip())
+            parts = [scheme[2] if scheme else value.strip()]
+        for part in parts:
+            if is_credible(part):
+                self.learn(part, label)
+
     def learn(self, value: str, label: str) -> None:
         """From now on the value is replaced wherever it stands, unless it is too short or too plain."""
-        if not self._is_allowed(value) and self.known.add(value, label):
+        sure = label in self.names.extra or label == OWN_PATTERN
+        if not self._is_allowed(value) and self.known.add(value, label, sure):
             self._forget()
 
     def _may_hold_secret(self, text: str, parts: Sequence[str]) -> bool:
@@ -152,20 +170,21 @@ class TextRedactor:
             return True
         return any(pattern.search(part) for pattern in self._patterns for part in parts)
 
-    def _pass(self, text: str, keys: bool) -> str:
+    def _pass(self, text: str, wire: bool) -> str:
         text = self._reencoded(text)
         places = self._known(text)
         spans, named = find(text, self.names)
+        if wire:
+            spans = [span for span in spans if span.label != "token"]  # of text, in log probabilities
         if (spans or named) and _is_json(text):
-            text = self._json(text, keys)
+            text = self._json(text, wire)
             places = self._known(text)
         elif spans and not _is_blob(text):
             places += [(at, -end, rank, label, spelled_out(text, at, end)) for at, rank, end, label in spans]
         text = self._replace(text, places)
         for pattern in self._patterns:
-            group = 1 if pattern.groups else 0
-            own = [match.span(group) for match in pattern.finditer(text) if match[group]]
-            text = self._replace(text, [(at, -end, 0, "pattern", text[at:end]) for at, end in own])
+            own = [found for match in pattern.finditer(text) if (found := _own(match))[0] < found[1]]
+            text = self._replace(text, [(at, -end, 0, OWN_PATTERN, text[at:end]) for at, end in own])
         return text
 
     def _known(self, text: str) -> list[_Place]:
@@ -203,7 +222,7 @@ class TextRedactor:
             done = end
         return "".join((*parts, text[done:]))
 
-    def _json(self, text: str, keys: bool) -> str:
+    def _json(self, text: str, wire: bool) -> str:
         """JSON text: its strings are looked at decoded and replaced in place; no other byte changes."""
         parts: list[str] = []
         done = 0
@@ -214,10 +233,10 @@ class TextRedactor:
             old = json.loads(token, strict=False) if "\\" in token else token[1:-1]
             if match[2]:
                 new = self.redact_key(old)
-                label, colon = self.names.label(old) if keys else "", match.end()
+                label, colon = self.label(old, not wire), match.end()
             else:
                 keyed = label and old and not text[colon : match.start()].strip()
-                new = self.keyed(label, old) if keyed else self.redact(old, keys)
+                new = self.keyed(label, old) if keyed else self.redact(old)
                 label = ""
             if new != old:
                 parts += (text[done : match.start()], json.dumps(new, ensure_ascii=token.isascii()))
@@ -227,16 +246,22 @@ class TextRedactor:
     def _is_allowed(self, value: str) -> bool:
         return any(pattern.fullmatch(value) for pattern in self._allowed)
 
-    def _remember(self, text: str, result: str, keys: bool) -> None:
+    def _remember(self, text: str, result: str, wire: bool) -> None:
         self._memo_size += len(text) + 50
         if self._memo_size > _MEMO_CHARACTERS:
             self._forget()
-        self._memo[keys][text] = result
+        self._memo[wire][text] = result
 
     def _forget(self) -> None:
         self._memo[True].clear()
         self._memo[False].clear()
         self._memo_size = 0
+
+
+def _own(match: re.Match[str]) -> tuple[int, int]:
+    """Where the secret stands that a pattern of the user's found: its first group that took part, or all."""
+    groups = range(1, match.re.groups + 1)
+    return next((match.span(group) for group in groups if match[group] is not None), match.span())
 
 
 def _is_json(text: str) -> bool:

@@ -131,7 +131,7 @@ def _rule(name: str, value: bool | str) -> Rule:
             raise ConfigError(f"normalize: {name!r} fits the empty text, so it would fit everywhere")
         if text is not None:
             re.compile(f"{pattern}|").match("").expand(text)  # type: ignore[union-attr]
-    except (re.error, IndexError) as error:
+    except (re.error, IndexError, OverflowError, RecursionError) as error:
         raise ConfigError(f"normalize: {name!r} is not a rule: {error}") from None
     return Rule(name, compiled, text)
 

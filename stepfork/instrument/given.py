@@ -61,7 +61,9 @@ class Given:
                 except Unsupported as problem:
                     self._problems.append(problem)  # the others are read all the same: the body gets them all
         if self._problems:
-            raise self._problems[0]
+            first = self._problems[0]
+            first.beside = [first.beside, dict(self._plain)]
+            raise first
         return dict(self._plain)
 
     def _content(self, name: str, value: Any) -> Any:

@@ -17,6 +17,7 @@ from stepfork.cassette.values import BadValue, look
 from stepfork.core import wording
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
+from stepfork.core.renaming import PLACEHOLDER
 from stepfork.errors import CassetteNotFoundError, ReplayMismatchError
 
 
@@ -213,12 +214,14 @@ def record_command(header: Header, where: str, options: Iterable[str] = ()) -> s
 
     >>> record_command(Header("a", entrypoint="agent:run", tools=("agent.tools",)), "a.yaml")
     'stepfork record agent:run --tools agent.tools -o a.yaml'
+    >>> record_command(Header("a", entrypoint="agent:run", args=["<secret:api_key:1>"]), "a.yaml")
+    'stepfork record agent:run --args \\'["<your api_key>"]\\' -o a.yaml'
     """
     words = ["stepfork", "record", header.entrypoint or ""]
     for pattern in header.tools:
         words += ["--tools", pattern]
     if header.args:
-        words += ["--args", wording.spell(header.args)]
+        words += ["--args", PLACEHOLDER.sub(r"<your \1>", wording.spell(header.args))]
     for name in header.env:
         words += ["--env", name]
     return shlex.join([*words, *options, "-o", where])

@@ -17,7 +17,7 @@ from stepfork.cassette.values import TAGS
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.model import Plain, Recorded
-from stepfork.core.redaction import Redactor
+from stepfork.core.redaction import Keys, Redactor
 from stepfork.session.ticket import Ticket
 
 
@@ -56,12 +56,20 @@ def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: 
         unfinished = Recorded(call, {}, ticket.depth, unfinished=True, mark=mark)
         return schema.call_document(unfinished, extension)
     text = schema.marked(ticket.text, ticket.call, mark)
-    document = redactor.redact(reader.parse_document(text, known_tags=TAGS), keys=False)
-    assert isinstance(document, dict)
+    document = _redacted_document(reader.parse_document(text, known_tags=TAGS), redactor)
     held = document.get("stream")
     if isinstance(held, dict):
         document["stream"] = redacted_stream(held, redactor)
     return document if asked is None else question.retold(document, args, extension)
+
+
+def _redacted_document(document: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
+    """A document without the secrets that are known by now; what names its call stays."""
+    named = {key: document[key] for key in ("tool", "llm") if key in document}
+    fields = {key: value for key, value in document.items() if key not in named}
+    redacted = redacted_fields if "tool" in named else redacted_answer
+    shown = redacted(fields, redactor) | named
+    return {key: shown[key] for key in document}
 
 
 def _may_mention(ticket: Ticket, redactor: Redactor) -> bool:
@@ -82,11 +90,19 @@ def redacted_header(header: frame.Header, redactor: Redactor) -> frame.Header:
     )
 
 
-def redacted_fields(fields: dict[str, Plain], redactor: Redactor, *, keys: bool = True) -> dict[str, Plain]:
+def redacted_fields(fields: dict[str, Plain], redactor: Redactor, keys: Keys = Keys.ALL) -> dict[str, Plain]:
     """Fields with their secrets replaced."""
-    redacted = redactor.redact(fields, keys=keys)
+    redacted = redactor.redact(fields, keys)
     assert isinstance(redacted, dict)
     return redacted
+
+
+def redacted_answer(fields: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
+    """The fields of a document that say what an SDK was answered; a ``text`` is all of an answer."""
+    text = redactor.redact(fields.get("text"), Keys.WIRE)
+    told = {**fields, "text": ""} if "text" in fields else fields
+    shown = redacted_fields(told, redactor, Keys.ANSWER)
+    return {**shown, "text": text} if "text" in fields else shown
 
 
 def may_hide_pieces(held: Plain) -> bool:
@@ -112,12 +128,12 @@ def redacted_stream(
     if whole is None:
         return held
     ends: dict[str, Plain] = {key: held[key] for key in ("broken", "closed", "cancelled") if key in held}
-    return redacted_fields({**stream.encode(whole), **ends}, redactor, keys=False)
+    return redacted_fields({**stream.encode(whole), **ends}, redactor, Keys.ANSWER)
 
 
 def _args(ticket: Ticket, redactor: Redactor) -> Plain:
     args = ticket.call.args
-    return args if redactor.count == ticket.found else redactor.redact(args, keys=False)
+    return args if redactor.count == ticket.found else redactor.redact(args, Keys.ANSWER)
 
 
 def _sharing(texts: list[str], large: list[Sequence[Large]]) -> list[str]:

@@ -27,6 +27,7 @@ from stepfork.errors import RecordingError
 from stepfork.session.final import (
     final_documents,
     may_hide_pieces,
+    redacted_answer,
     redacted_fields,
     redacted_header,
     redacted_stream,
@@ -259,9 +260,11 @@ class Recorder:
                 yield from self._in_order(ticket.scope)
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
-        redacted = redacted_fields(outcome, self._redactor, keys=kind == "tool")
+        if kind == "tool":
+            return redacted_fields(outcome, self._redactor)
+        redacted = redacted_answer(outcome, self._redactor)
         held = redacted.get("stream")
-        if kind == "llm" and isinstance(held, dict):
+        if isinstance(held, dict):
             return {**redacted, "stream": redacted_stream(held, self._redactor, self._directories)}
         return redacted
 

@@ -10,7 +10,7 @@ import copy
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import MARK, PLACEHOLDER
 from stepfork.errors import (
     ConfigError,
     RecordingError,
@@ -177,6 +178,7 @@ class Run:
                 emitter.emit_document({"output": output})
                 self._output = output
             except Unsupported as problem:
+                self.redactor.redact(problem.beside)
                 text = self.redactor.redact_text
                 raise RecordingError(
                     text(f"the output cannot be recorded: {described(problem)}"),
@@ -274,6 +276,7 @@ class Run:
             self._check_latch()
             try:
                 self.open()
+                self.redactor.redact(problem.beside)
                 if self._recorder is not None:
                     self._recorder.refuse(kind, name, problem)
                     if ticket is not None:
@@ -423,6 +426,7 @@ class Run:
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(self, settings.tools + new, settings.exclude)
             hints = self._hints_for(stored)
+            self._learn_env(stored.header.env)
             self._replayer = Replayer(
                 stored,
                 self.redactor,
@@ -433,6 +437,16 @@ class Run:
                 settings.volatile(),
                 self._directories,
             )
+
+    def _learn_env(self, recorded: Mapping[str, str]) -> None:
+        """Variables that held a secret when they were recorded hold one now."""
+        for name, shown in recorded.items():
+            now, whole = os.environ.get(name, ""), PLACEHOLDER.fullmatch(shown)
+            if not now or MARK not in shown or MARK in now:
+                continue
+            if whole is not None and not self.redactor.is_secret_key(name):
+                self.redactor.learn(now, whole[1])
+            self.redactor.redact({name: now})
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
         """Who opened the session knows best how to record again; else the cassette does."""
@@ -580,9 +594,21 @@ class Run:
         if ending == "test" and error is not None and not failed:
             end = frame.End("completed", "failed", end.output, end.has_output, end.error)
         self.written = recorder.close(frame.changed_end(end, self._directories.normalise))
+        self._warn_of_name(self.written.path)
         if warning := recorder.ambiguous():
             warnings.warn(f"{self.path}: {warning}", RuntimeWarning, stacklevel=2)
         return faults_found[0] if faults_found else None
+
+    def _warn_of_name(self, path: Path) -> None:
+        """A name is given before the run shows what is a secret."""
+        shown = self.redactor.redact_text(str(path))
+        if shown != str(path):
+            warnings.warn(
+                f"{shown}: the name of this file holds a secret of the run; give the cassette (or the "
+                "parameter of the test: pytest.param(..., id='a-name')) another name and delete this file",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def _is_clean_exit(error: BaseException | None) -> bool:

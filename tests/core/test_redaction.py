@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepfork.core.model import Tagged
-from stepfork.core.redaction import Redactor
+from stepfork.core.redaction import Keys, Redactor
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER, Renaming
 
@@ -320,10 +320,10 @@ def test_only_texts_that_are_not_empty_are_replaced_under_a_key() -> None:
 
 
 def test_keys_off_for_the_fields_of_an_answer() -> None:
-    value = {"logprobs": [{"token": " the", "bytes": [32]}], "text": '{"token": "the"}'}
+    value = {"logprobs": [{"token": " the", "bytes": [32]}], "wire": {"events": '{"token": "the"}'}}
     redactor = Redactor()
-    assert redactor.redact(value, keys=False) is value
-    assert redactor.redact({"a": SK, "token": "the"}, keys=False) == {
+    assert redactor.redact(value, Keys.ANSWER) is value
+    assert redactor.redact({"a": SK, "token": "the"}, Keys.ANSWER) == {
         "a": "<secret:api_key:1>",
         "token": "the",
     }
@@ -472,7 +472,7 @@ def test_json_text_keeps_every_other_byte() -> None:
     text = ' {"a" : 1.50,\t"token":"x\\"y" , "b":["\\u00e9", {"k": "token"}], "token" : 5}\n'
     expected = text.replace('"x\\"y"', '"<secret:token:1>"')
     assert Redactor().redact(text) == expected
-    assert Redactor().redact(text, keys=False) is text
+    assert Redactor().redact(text, Keys.WIRE) is text
 
 
 def test_bytes_under_a_secret_key_and_binary_files() -> None:

@@ -188,7 +188,7 @@ def test_C120_what_pytest_shows_of_a_test(project: Project) -> None:
         texts += [_without_ids(ended.out), ended.err, _without_ids(project.read("report.xml"))]
     assert "secret-github_token" in "".join(str(path) for path in project.folder.rglob("*.yaml"))
     assert "unlocked with <secret:password:1>" in texts[0]
-    assert "STEPFORK_MODE=record pytest test_vault.py::test_it\\n" in texts[-3].replace("\n", "\\n")
+    assert "STEPFORK_MODE=record pytest 'test_vault.py::test_it[secret-github_token]'\n" in texts[-3]
     texts.append(
         "\n".join(path.read_text("utf-8") for path in (project.folder / "cassettes").rglob("*.yaml"))
     )
@@ -200,3 +200,155 @@ def test_C120_what_pytest_shows_of_a_test(project: Project) -> None:
 def _without_ids(text: str) -> str:
     """pytest's own names of the tests, which hold the parameters as the user wrote them."""
     return text.replace(f"test_it[{KEY}]", "test_it[...]")
+
+
+def test_C120_variables_of_the_environment_that_the_header_names(project: Project) -> None:
+    """They are known on replay as they were when it was recorded, by the command and by the exported test."""
+    token = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+    project.write(
+        "envs.py",
+        """
+        import os
+        import vault
+
+        def run(api_key):
+            vault.ask(f"env is {os.environ['MY_TOKEN']} and {os.environ['DB']}")
+            return vault.ask(api_key + os.environ["KIND"])
+
+        def drifts(api_key):
+            vault.ask(f"something else with {os.environ['MY_TOKEN']}")
+        """,
+    )
+    env = {"MY_TOKEN": token, "DB": f"postgres://app:{token[::-1]}@db/app", "KIND": "plain"}
+    arguments = json.dumps({"api_key": token[5:] + token[:5]})
+    names = [word for name in env for word in ("--env", name)]
+    ended = project.run(
+        "record", "envs:run", "--tools", "vault", "-o", "run.yaml", "--args", arguments, *names, **env
+    )
+    assert ended.status == 0, ended
+    assert "env is <secret:my_token:1> and postgres://app:<secret:password:1>@db/app" in project.read(
+        "run.yaml"
+    )
+    ended = project.run("replay", "run.yaml", **env)
+    assert ended.status == 0, ended
+    ended = project.run("export", "run.yaml", "--pytest", "--output", "tests/test_run.py", **env)
+    assert ended.status == 0, ended
+    ended = project.pytest("tests/test_run.py", **env)
+    assert ended.status == 0, ended
+    ended = project.run("replay", "run.yaml", "--entrypoint", "envs:drifts", **env)
+    assert ended.status == 1
+    assert token not in ended.out + ended.err
+    assert """--args '{"api_key": "<your api_key>"}'""" in ended.out + ended.err
+
+
+SHOWN = """
+    import os, warnings
+    import pytest, vault
+
+    K = os.environ["KEY"]
+    WORD = os.environ["HARMLESS"]
+
+    @pytest.fixture
+    def used():
+        vault.unlock("bob", K)
+
+    def test_xfail():
+        vault.unlock("bob", K)
+        pytest.xfail("xf " + K)
+
+    def test_properties(record_property):
+        vault.unlock("bob", K)
+        record_property("p", K)
+        record_property("q", ["x", K])
+        record_property("password", "short1")
+
+    def test_warnings():
+        vault.unlock("bob", K)
+        warnings.warn("warn " + K)
+
+    def test_skip():
+        vault.unlock("bob", K)
+        pytest.skip("skip " + K)
+
+    @pytest.mark.parametrize("api_key", [K, K[::-1]])
+    def test_parameter(api_key):
+        vault.unlock("bob", api_key)
+
+    @pytest.mark.parametrize("text", ["password=" + K, "plain"])
+    def test_text(text):
+        vault.unlock("bob", text)
+
+    @pytest.fixture(params=["api_key=" + K, "api_key=" + K[::-1]])
+    def opened(request):
+        return vault.unlock("bob", request.param)
+
+    def test_fixture(opened):
+        pass
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_C120_what_pytest_shows_besides_failures(project: Project, workers: tuple[str, ...]) -> None:
+    key = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    project.write("test_shown.py", SHOWN)
+    for mode in ("record", "replay"):
+        ended = project.pytest(
+            "-ra", "-vv", "--junitxml=j.xml", *workers, STEPFORK_MODE=mode, KEY=key, HARMLESS="x"
+        )
+        assert ended.status == 0, ended.out
+        for text in (ended.out, ended.err, project.read("j.xml")):
+            assert key not in text
+            assert key[::-1] not in text
+        assert "xf <secret:password:1>" in ended.out
+        assert "warn <secret:password:1>" in ended.out
+        assert 'name="p" value="&lt;secret:password:1&gt;"' in project.read("j.xml")
+    names = sorted(str(path) for path in (project.folder / "cassettes").rglob("*.yaml"))
+    assert not [name for name in names if key in name or key[::-1] in name]
+    assert len([name for name in names if "test_parameter[secret-api_key" in name]) == 2
+    assert len([name for name in names if "function.opened[" in name]) == 2
+
+
+def test_C120_a_name_that_only_the_run_shows_to_be_a_secret_is_warned_of(project: Project) -> None:
+    key = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    project.write(
+        "test_name.py",
+        """
+        import os
+        import pytest, vault
+
+        @pytest.mark.parametrize("s", [os.environ["KEY"]])
+        def test_it(s):
+            vault.unlock("bob", s)
+        """,
+    )
+    ended = project.pytest(STEPFORK_MODE="record", KEY=key)
+    said = " ".join(ended.out.split())
+    assert "test_it[<secret:password:1>].yaml: the name of this file holds a secret of the run" in said
+    assert "pytest.param(" in said
+
+
+def test_C120_names_given_by_hand_say_nothing_of_a_secret(project: Project) -> None:
+    """Two secrets with ids of their own: two files, and no digest of either in their names."""
+    import hashlib
+
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    weak = ["password=hunter2hunter2", "password=hunter3hunter3"]
+    project.write(
+        "test_weak.py",
+        f"""
+        import pytest, vault
+
+        @pytest.mark.parametrize("n", [1, 2], ids={weak!r})
+        def test_it(n):
+            vault.ask(str(n))
+        """,
+    )
+    for mode in ("record", "replay"):
+        assert project.pytest(STEPFORK_MODE=mode).status == 0
+    names = [path.name for path in (project.folder / "cassettes").rglob("*.yaml")]
+    assert len(names) == 2
+    for secret in weak:
+        digest = hashlib.sha256(f"test_it[{secret}]".encode()).hexdigest()[:8]
+        assert not [name for name in names if digest in name or "hunter" in name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -427,3 +428,48 @@ def test_a_url_of_pydantics_escapes_the_placeholder(make_module: Any, tmp_path: 
             tools.go(url, f"see {url}")
     assert "%3Csecret" in str(url), "that is how pydantic spells it"
     assert_no_secret(tmp_path, KEY)
+
+
+def test_the_first_group_of_a_pattern_that_took_part_is_the_secret(tools: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    pattern = r"token (\w+)|key (\w+)|badge \d+"
+    with stepfork.record(path, tools=[tools.__name__], redact_patterns=[pattern]):
+        tools.free("key hushhush99, token hidden77xx, badge 12345678 and hushhush99 again")
+    text = path.read_text()
+    assert not [secret for secret in ("hushhush99", "hidden77xx", "12345678") if secret in text]
+    assert "key <secret:pattern:" in text
+
+
+@pytest.mark.parametrize("setting", ["redact_patterns", "redact_allow", "normalize"])
+def test_a_pattern_that_python_cannot_compile_is_a_wrong_setting(tmp_path: Path, setting: str) -> None:
+    value: Any = "a{99999999999}"
+    given: Any = {value: "x"} if setting == "normalize" else [value]
+    with (
+        pytest.raises(stepfork.ConfigError, match=re.escape(value)),
+        stepfork.record(tmp_path / "run.yaml", **{setting: given}),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("where", ["argument", "another argument", "result", "output"])
+def test_C120_a_value_that_cannot_be_recorded_is_named_without_its_secrets(
+    tools: Any, tmp_path: Path, where: str
+) -> None:
+    odd = {"api_key": TOKEN, f"k {TOKEN}": object()}
+    message = ""
+    try:
+        with stepfork.record(tmp_path / "run.yaml", tools=[tools.__name__]) as run:
+            if where == "argument":
+                tools.free(odd)
+            elif where == "another argument":
+                tools.login({f"k {TOKEN}": object()}, password=TOKEN)
+            elif where == "result":
+                tools.LOGIN |= odd
+                tools.login("bob", "x")
+            else:
+                run.set_output(odd)
+    except stepfork.RecordingError as error:
+        message = f"{error} {error.path}"
+    assert "of type object" in message
+    assert TOKEN not in message
+    assert json.dumps(TOKEN)[1:-1] not in message

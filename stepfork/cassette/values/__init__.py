@@ -9,13 +9,14 @@ with a class that a file names.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from stepfork.cassette.exceptions import EXCEPTION
 from stepfork.cassette.values.arrays import ARRAYS
 from stepfork.cassette.values.classes import CLASSES
 from stepfork.cassette.values.containers import CONTAINERS
-from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
+from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, readable, type_name
 from stepfork.cassette.values.frames import FRAMES
 from stepfork.cassette.values.http_messages import HTTP_MESSAGES
 from stepfork.cassette.values.models import MODELS
@@ -58,11 +59,16 @@ def encode(value: Any, path: str = "value", classes: ClassPolicy = IMPORTED) -> 
     """
     try:
         return Encoder(classes).encode(value, path)
-    except Unsupported:
-        raise
-    except Exception as problem:  # an object that cannot even be looked at
-        why = f"(it cannot be read: {type(problem).__name__}: {problem})"
-        raise Unsupported(path, type_name(value), why) from None
+    except Exception as problem:
+        unsupported = problem if isinstance(problem, Unsupported) else _unreadable(value, path, problem)
+        with suppress(RecursionError):
+            unsupported.beside = readable(value)
+        raise unsupported from None
+
+
+def _unreadable(value: Any, path: str, problem: Exception) -> Unsupported:
+    why = f"(it cannot be read: {type(problem).__name__}: {problem})"
+    return Unsupported(path, type_name(value), why)
 
 
 def decode(value: Plain, classes: ClassPolicy = IMPORTED) -> Any:

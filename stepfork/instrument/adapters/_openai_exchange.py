@@ -69,7 +69,13 @@ class Exchange:
         return message.name_of(self._path())
 
     def incoming(self) -> Incoming:
-        """The question, without what some versions of the SDK add to it."""
+        """The question, without what some versions of the SDK add to it.
+
+        The client's key is no part of it; but a prompt or an answer may quote it.
+        """
+        key = getattr(self.client, "api_key", None)
+        headers = self.request.headers.items()
+        self.run.redactor.learn_headers([("api_key", key), *headers] if isinstance(key, str) else headers)
         asked = message.question(self.request, self._path())
         if isinstance(asked.args, dict):
             for name, key, value in _ADDED:
