@@ -61,6 +61,9 @@ class KnownValues:
     def __len__(self) -> int:
         return len(self._labels)
 
+    def __contains__(self, value: str) -> bool:
+        return value in self._labels
+
     def add(self, value: str, label: str) -> bool:
         """Whether the value is new and known from now on: it is not if it is too short or too plain."""
         if len(value) < SHORTEST or value in self._labels or not _may_spread(value, label):

@@ -71,20 +71,22 @@ def _may_mention(ticket: Ticket, redactor: Redactor) -> bool:
     return ticket.in_pieces or redactor.mentions(ticket.text or "", ticket.found)
 
 
-def redacted_header(header: frame.Header, redactor: Redactor) -> frame.Header:
+def redacted_header(header: frame.Header, redactor: Redactor, *, raw: bool = False) -> frame.Header:
     """A header without the secrets that are known by now."""
-    env = redacted_fields(dict(header.env), redactor)
+    env = redacted_fields(dict(header.env), redactor, raw=raw)
     return replace(
         header,
         name=redactor.redact_text(header.name),
-        args=redactor.redact(header.args),
+        args=redactor.redact(header.args, raw=raw),
         env={key: str(value) for key, value in env.items()},
     )
 
 
-def redacted_fields(fields: dict[str, Plain], redactor: Redactor, *, keys: bool = True) -> dict[str, Plain]:
-    """Fields with their secrets replaced."""
-    redacted = redactor.redact(fields, keys=keys)
+def redacted_fields(
+    fields: dict[str, Plain], redactor: Redactor, *, keys: bool = True, raw: bool = False
+) -> dict[str, Plain]:
+    """Fields with their secrets replaced; `raw` as `Redactor.redact` has it."""
+    redacted = redactor.redact(fields, keys=keys, raw=raw)
     assert isinstance(redacted, dict)
     return redacted
 
