@@ -22,6 +22,7 @@ from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, c
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
+from stepfork.core.renaming import IN_BASE64, MARK
 from stepfork.errors import CassetteError
 
 _PARTIAL: Final = re.compile(r"\.partial(\.\d+)?\.yaml\Z")
@@ -131,6 +132,20 @@ class StoredCassette:
     def holds_secrets(self, at: int) -> bool:
         """Whether the call at a position may hold a placeholder of a secret."""
         return self._any_secrets and self._documents.may_hold(self._places[at], b"<secret:")
+
+    def shows_secrets(self, at: int) -> bool:
+        """Whether the call at a position may hold one in what it says itself, in bytes and base64 too."""
+        words = (MARK, "!shared", *IN_BASE64)
+        return any(self.slices.has(self._places[at], word.encode()) for word in words)
+
+    def said(self, at: int) -> tuple[Plain, Plain]:
+        """What the call at a position asks and is answered, without what it has from the call it extends."""
+        document = self._documents.own(self._places[at])
+        recorded, extension = document.recorded, document.extension
+        asked: Plain = recorded.call.args
+        if extension is not None:
+            asked = [extension.changed, dict(extension.append)]
+        return [recorded.call.target, asked], recorded.outcome
 
     @cached_property
     def _any_secrets(self) -> bool:

@@ -71,6 +71,9 @@ class KnownValues:
     def __len__(self) -> int:
         return len(self._labels)
 
+    def __contains__(self, value: str) -> bool:
+        return value in self._labels
+
     def add(self, value: str, label: str, sure: bool = False) -> bool:
         """Whether the value is new and known from now on: it is not if it is too short or too plain.
 

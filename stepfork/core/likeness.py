@@ -9,12 +9,12 @@ recorded one if an answer quotes that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.model import Plain, texts_in
-from stepfork.core.renaming import Renaming
+from stepfork.core.renaming import Bound, Renaming
 from stepfork.core.volatile import Rules
 
 _Value = tuple[int, str]  # the number of the rule, and what it found
@@ -33,11 +33,12 @@ class Likeness:
         self,
         rules: Rules | None = None,
         directories: Directories = AS_THEY_STAND,
-        shown_later: Callable[[str], bool] = lambda placeholder: False,
+        bound: Bound | None = None,
     ) -> None:
         self.rules: Final = rules or Rules()
         self.directories: Final = directories
-        self._renaming = Renaming(shown_later)
+        self._bound = bound
+        self._renaming = Renaming(bound)
         self._run: dict[_Value, str] = {}  # recorded -> what the run made in its place
         self._recorded: dict[_Value, str] = {}  # of the run -> recorded
         self._brought: set[_Value] = set()
@@ -49,7 +50,8 @@ class Likeness:
 
     def commit(self, trial: Trial) -> None:
         """From now on what the trial found is known."""
-        self._renaming = trial.renaming
+        if self._bound is None:  # else what is found is told to it
+            self._renaming = trial.renaming
         self._run |= trial.run
         self._recorded |= trial.recorded
 

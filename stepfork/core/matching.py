@@ -15,7 +15,8 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.core.canonical import canonical_text
-from stepfork.core.model import Incoming, Plain, Tagged
+from stepfork.core.model import Incoming, Plain, Tagged, texts_in
+from stepfork.core.renaming import MARK, opened
 
 
 class _Absent:
@@ -95,7 +96,7 @@ def fingerprint(call: Incoming, blur: Callable[[str], str] = str) -> bytes:
 def _blurred(value: Plain, blur: Callable[[str], str], *, tool_arguments: bool) -> Plain:
     if isinstance(value, dict):
         return {
-            key: _parsed(item, blur)
+            _blurred_text(key, str): _parsed(item, blur)
             if key == "arguments" and tool_arguments and isinstance(item, str)
             else _blurred(item, blur, tool_arguments=tool_arguments)
             for key, item in value.items()
@@ -106,7 +107,11 @@ def _blurred(value: Plain, blur: Callable[[str], str], *, tool_arguments: bool) 
         return Tagged(value.tag, _blurred(value.value, blur, tool_arguments=tool_arguments))
     if not isinstance(value, str):
         return value
-    return "<secret>" if "<secret:" in value else blur(value)
+    return _blurred_text(value, blur)
+
+
+def _blurred_text(text: str, blur: Callable[[str], str]) -> str:
+    return "<secret>" if MARK in opened(text) else blur(text)
 
 
 def _parsed(arguments: str, blur: Callable[[str], str]) -> Plain:
@@ -182,7 +187,10 @@ class _Comparison:
             assert isinstance(actual, Tagged)
             if expected.tag != actual.tag:
                 return path, expected, actual, False
-            found = self.differ(expected.value, actual.value, path)
+            old, new = expected.value, actual.value
+            if expected.tag in ("set", "frozenset") and isinstance(old, list) and isinstance(new, list):
+                old, new = _without_common(old, new)
+            found = self.differ(old, new, path)
             # a tuple is shown down to its item; a date or a Decimal only says something with its tag
             inner = isinstance(expected.value, dict | list) and isinstance(actual.value, dict | list)
             return found if found is None or inner else (path, expected, actual, False)
@@ -193,16 +201,19 @@ class _Comparison:
         return None if same else (path, expected, actual, False)
 
     def _same(self, expected: str, actual: str) -> bool:
-        if expected == actual and not self.asks_all and "<secret:" not in expected:
+        if expected == actual and not self.asks_all and MARK not in expected:
             return True
         return self.same_text(expected, actual)
 
     def _differ_mapping(
         self, expected: dict[str, Plain], actual: dict[str, Plain], path: str
     ) -> _Found | None:
+        renamed: set[str] = set()
         for key, old in expected.items():
             place = _step(path, key)
-            new = actual.get(key, ABSENT)
+            name = key if key in actual else self._renamed(key, expected, actual, renamed)
+            renamed.add(name)
+            new = actual.get(name, ABSENT)
             if isinstance(new, _Absent):
                 return place, old, ABSENT, False
             if key == "arguments" and self.tool_arguments and isinstance(old, str) and isinstance(new, str):
@@ -212,9 +223,19 @@ class _Comparison:
             if found is not None:
                 return found
         for key, new in actual.items():
-            if key not in expected:
+            if key not in expected and key not in renamed:
                 return _step(path, key), ABSENT, new, False
         return None
+
+    def _renamed(
+        self, key: str, expected: dict[str, Plain], actual: dict[str, Plain], taken: set[str]
+    ) -> str:
+        """The key that this one, with the placeholder of a secret in it, is in the run."""
+        if MARK in opened(key):
+            for other in actual:
+                if other not in expected and other not in taken and self.same_text(key, other):
+                    return other
+        return key
 
     def _differ_arguments(self, expected: str, actual: str, path: str) -> _Found | None:
         """The JSON text of a tool call's arguments: spacing and key order do not count."""
@@ -239,6 +260,17 @@ class _Comparison:
         if found is not None and len(expected) == len(actual) and _same_items(expected, actual):
             return path, expected, actual, True
         return found
+
+
+def _without_common(old: list[Plain], new: list[Plain]) -> tuple[list[Plain], list[Plain]]:
+    """Two sets, of secrets without what both have: placeholders sort otherwise once it is known what they are."""
+    if not any(MARK in opened(text) for text in texts_in(old)):
+        return old, new
+    here, there = ({canonical_text(item): item for item in items} for items in (old, new))
+    return (
+        [item for text, item in here.items() if text not in there],
+        [item for text, item in there.items() if text not in here],
+    )
 
 
 def _same_items(expected: list[Plain], actual: list[Plain]) -> bool:

@@ -14,9 +14,9 @@ from enum import Enum
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
-from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+from stepfork.core.model import OPAQUE, Plain, Tagged
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.renaming import PLACEHOLDER, placeholders_in
 from stepfork.core.secret_shapes import RUN
 from stepfork.core.text_redaction import TextRedactor
 
@@ -67,8 +67,9 @@ class Redactor:
     {'api_key': '<secret:api_key:1>', 'q': 'is <secret:api_key:1> right?'}
     """
 
-    def __init__(self, rules: Rules | None = None) -> None:
+    def __init__(self, rules: Rules | None = None, *, replays: bool = False) -> None:
         self._texts = TextRedactor(rules or Rules())
+        self._texts.placeholders.replays = replays
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -88,21 +89,37 @@ class Redactor:
         with self._lock:
             return self._texts.known.mentions(text, since)
 
-    def redact(self, value: Plain, keys: Keys = Keys.ALL) -> Plain:
+    @property
+    def replays(self) -> bool:
+        """Whether these are the secrets of a replay: numbered apart until they prove to be the recording's."""
+        return self._texts.placeholders.replays
+
+    def redact(self, value: Plain, keys: Keys = Keys.ALL, *, raw: bool = False) -> Plain:
         """The value with its secrets replaced; the same object if there are none. It is not changed itself.
+
+        `raw` says that the value comes from the program as it is: what only looks like a placeholder in it is
+        escaped.
 
         >>> answer = {"token": " key", "password": "abc", "content": '{"token": "abc"}'}
         >>> Redactor().redact(answer, Keys.ANSWER)
         {'token': ' key', 'password': '<secret:password:1>', 'content': '{"token": "<secret:token:1>"}'}
+        >>> Redactor().redact("what is <secret:token:1>?", raw=True)
+        'what is <=secret:token:1>?'
         """
         with self._lock:
-            if self._is_clean(value, keys):
-                return value
-            while True:  # from the start each time: what is found later may be more than a part found before
-                known = self.count
-                redacted = self._walk(value, keys)
-                if self.count == known:
-                    return redacted
+            self._texts.raw = raw
+            try:
+                if self._is_clean(value, keys):
+                    return value
+                while (
+                    True
+                ):  # from the start each time: what is found later may be more than a part found before
+                    known = self.count, len(self._texts.placeholders.brought)
+                    redacted = self._walk(value, keys)
+                    if (self.count, len(self._texts.placeholders.brought)) == known:
+                        return redacted
+            finally:
+                self._texts.raw = False
 
     def redact_text(self, text: str) -> str:
         """A text (of an error, a report, a log) with its secrets replaced.
@@ -135,7 +152,7 @@ class Redactor:
         """
         with self._lock:
             self._texts.learn(value, label)
-            return self._texts.placeholders.of(label, value)
+            return self._texts.placeholder(label, value)
 
     def is_secret_key(self, key: str) -> bool:
         """Whether what stands under a key is a secret.
@@ -159,14 +176,33 @@ class Redactor:
                 if label:
                     self._texts.learn_parts(label, value)
 
-    def reserve(self, value: Plain) -> None:
-        """Takes note of the placeholders in a recorded value, so that no new secret gets the number of one.
+    def bring(self, value: Plain) -> None:
+        """Takes note of the placeholders in a recorded value that the program of a replay is given.
 
-        Called with each recorded answer on replay, it keeps the numbering in step with the recording's.
+        >>> redactor = Redactor(replays=True)
+        >>> redactor.bring({"token": "<secret:token:1>"})
+        >>> redactor.redact("<secret:token:1> <secret:token:2>", raw=True)
+        '<secret:token:1> <=secret:token:2>'
         """
         with self._lock:
-            for text in texts_in(value):
-                self._texts.placeholders.reserve(text)
+            self._texts.bring(placeholders_in(value))
+
+    def was_brought(self, placeholder: str) -> bool:
+        """Whether the program of a replay was given a placeholder."""
+        return placeholder in self._texts.placeholders.brought
+
+    def labels(self, placeholder: str) -> set[str]:
+        """The labels under which what a placeholder stands for was met."""
+        return self._texts.placeholders.labels(placeholder)
+
+    def meant(self, placeholder: str) -> tuple[str, bool]:
+        """What a placeholder of this session stands for, and whether that is replaced wherever it stands."""
+        return self._texts.placeholders.value(placeholder)
+
+    def bind(self, placeholder: str, recorded: str) -> None:
+        """From now on `recorded` stands for what a placeholder of this replay stood for."""
+        with self._lock:
+            self._texts.bind(placeholder, recorded)
 
     def _is_clean(self, value: Plain, keys: Keys) -> bool:
         """Whether there is nothing to replace: all texts not seen before are looked at in one go."""

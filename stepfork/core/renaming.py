@@ -1,32 +1,36 @@
 """Which placeholder of a recording stands for which secret of a run. Knows placeholders; finds no secrets.
 
-A recording and a run number their secrets on their own, and a dummy value may stand where a real one did:
-what counts is that the same placeholder always stands for the same secret, one to one.
-
-A value that only a later call showed to be secret (its argument ``password``, say) is a placeholder
-everywhere in the finished recording, but a run does not know it yet when it comes by. Such a placeholder,
-and no other, also stands for a text of at least `SHORTEST` characters; the later call must then bring the
-very same text as its secret, or it is the mismatch.
+A dummy value may stand where a real secret did, but the same placeholder always stands for the same one, one
+to one. What a run has that the recording was not seen to have yet is ``<secret:LABEL:other-N>``; once a
+comparison has shown which placeholder it is, the run's redactor writes that one (see `bindings`), and
+equal texts say the same.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
 
-from stepfork.core.model import Plain, Tagged
-from stepfork.core.secret_names import normalise
+from stepfork.core.model import Plain, texts_in
 
-PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):([1-9][0-9]{0,8})>")
+OTHER: Final = "other-"
+"""Begins the number of a secret of a run that is none of the recording's so far."""
+PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):((?:other-)?[1-9][0-9]{0,8})>")
 """What stands for a secret: its label and its number."""
 MARK: Final = "<secret:"
 SHORTEST: Final = 8
 """A secret of fewer characters is replaced only where its key or context says that it is one."""
+_LOOKALIKE: Final = re.compile(r"<(=*)secret:\w{1,64}:(?:other-)?[1-9][0-9]{0,8}>")
 _SPELLED: Final = re.compile(
     r"(?:%3[Cc]|\\u003[Cc]|&lt;)secret(?::|%3[Aa])(\w{1,64})(?::|%3[Aa])([1-9][0-9]{0,8})(?:%3[Ee]|\\u003[Ee]|&gt;)"
 )
 _SPELLINGS: Final = ("%3csecret", "003csecret", "&lt;secret")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
+IN_BASE64: Final = ("PHNlY3JldD", "xzZWNyZXQ6", "8c2VjcmV0O")
+"""What stands of `MARK` in base64, by the place of its first byte in a group of three."""
 
 
 def is_spelled(text: str) -> bool:
@@ -35,22 +39,134 @@ def is_spelled(text: str) -> bool:
     return any(spelling in lower for spelling in _SPELLINGS)
 
 
-def in_plain(text: str) -> str:
+def in_plain(text: str, brought: set[str] | None = None) -> str:
     """A text with each placeholder as itself: on replay an agent puts one into a URL as it would a value.
+
+    With `brought`, only these are placeholders.
 
     >>> in_plain("https://h/?token=%3Csecret%3Atoken%3A1%3E")
     'https://h/?token=<secret:token:1>'
     """
-    return _SPELLED.sub(r"<secret:\1:\2>", text) if is_spelled(text) else text
+
+    def plain(found: re.Match[str]) -> str:
+        placeholder = f"{MARK}{found[1]}:{found[2]}>"
+        return placeholder if brought is None or placeholder in brought else found[0]
+
+    return _SPELLED.sub(plain, text) if is_spelled(text) else text
+
+
+def looks_like_one(text: str) -> bool:
+    """Whether a text holds what looks like a placeholder, or like one that was escaped."""
+    return "secret:" in text and _LOOKALIKE.search(text) is not None
+
+
+def escaped(text: str, brought: set[str]) -> str:
+    """A text of a program as the file has it: what looks like a placeholder and is none has a ``=`` more.
+
+    >>> escaped("see <secret:token:1> and <=secret:token:1>", set())
+    'see <=secret:token:1> and <==secret:token:1>'
+    """
+    if "secret:" not in text:
+        return text
+    return _LOOKALIKE.sub(lambda found: found[0] if found[0] in brought else f"<={found[0][1:]}", text)
+
+
+def unescaped(text: str) -> str:
+    """The text of the program again.
+
+    >>> unescaped("see <=secret:token:1> and <secret:token:1>")
+    'see <secret:token:1> and <secret:token:1>'
+    """
+    if "=secret:" not in text:
+        return text
+    return _LOOKALIKE.sub(lambda found: f"<{found[0][2:]}" if found[1] else found[0], text)
+
+
+def opened(text: str) -> str:
+    """A text with what its pieces of base64 say in their place, where that holds a placeholder.
+
+    >>> opened("see PHNlY3JldDp0b2tlbjoxPg==").split("\\0")
+    ['see ', '==', '<secret:token:1>', '']
+    """
+    if not any(core in text for core in IN_BASE64):
+        return text
+    return _BASE64.sub(_said, text)
+
+
+def _said(run: re.Match[str]) -> str:
+    body = run[0].rstrip("=")
+    altchars = b"-_" if "-" in body or "_" in body else b"+/"
+    try:
+        raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars, validate=True)
+    except (binascii.Error, ValueError):
+        return run[0]
+    said = raw.decode("utf-8", "surrogateescape")
+    return f"\0{run[0][len(body) :]}\0{said}\0" if MARK in said else run[0]
+
+
+def placeholders_in(value: Plain) -> Iterator[str]:
+    """All placeholders in a plain value, in bytes and base64 too.
+
+    >>> list(placeholders_in({"a": "x <secret:token:1>"}))
+    ['<secret:token:1>']
+    """
+    for text in texts_in(value):
+        text = opened(text)
+        if MARK in text:
+            yield from (found[0] for found in PLACEHOLDER.finditer(text))
+
+
+class Bound(Protocol):
+    """What is known of a run's secrets by now."""
+
+    def may_be(self, recorded: str, here: str) -> bool:
+        """Whether a placeholder or text of the run may be what a recorded one stands for."""
+
+    def is_that_dummy(self, recorded: str, here: str) -> bool:
+        """Whether a short dummy of the run is the one that a recorded placeholder stands for already."""
+
+
+class Apart:
+    """Nothing is known of the run but that its secrets were numbered independently, or by a replay."""
+
+    def __init__(self, replays: bool = False) -> None:
+        self._replays = replays
+
+    def may_be(self, recorded: str, here: str) -> bool:
+        """A placeholder with the same label, of a replay one that is none of the recording's."""
+        is_one = PLACEHOLDER.fullmatch(here) is not None and label_of(recorded) == label_of(here)
+        return is_one and (not self._replays or is_other(here))
+
+    def is_that_dummy(self, recorded: str, here: str) -> bool:
+        """Nothing is known."""
+        return False
+
+
+def is_other(placeholder: str) -> bool:
+    """Whether a placeholder stands for a secret of a run that is none of the recording's so far.
+
+    >>> is_other("<secret:api_key:other-1>"), is_other("<secret:api_key:1>")
+    (True, False)
+    """
+    return f":{OTHER}" in placeholder
+
+
+def label_of(placeholder: str) -> str:
+    """The label in a placeholder.
+
+    >>> label_of("<secret:api_key:1>")
+    'api_key'
+    """
+    return placeholder.split(":")[1]
 
 
 class Renaming:
-    """The pairs found so far. `fork` it to try a comparison; keep the fork to commit to it.
+    """The pairs that a comparison has found so far. `fork` it to try a further one.
 
-    `shown_later` says whether a later call of the recording holds a placeholder as its secret argument.
+    Without `bound` two values are compared whose secrets were numbered independently of each other.
 
     Attributes:
-        learned: values that turned out to be secret in this fork, with their label.
+        pairs: each recorded placeholder, and the placeholder or text of the run that it stands for.
 
     >>> renaming = Renaming()
     >>> renaming.unify("Bearer <secret:token:1>", "Bearer <secret:token:3>")
@@ -59,59 +175,50 @@ class Renaming:
     False
     >>> renaming.unify("log in with <secret:password:1>", "log in with hunter2hunter2")
     False
-    >>> renaming = Renaming(shown_later=lambda placeholder: placeholder == "<secret:password:1>")
-    >>> renaming.unify("log in with <secret:password:1>", "log in with hunter2hunter2"), renaming.learned
-    (True, {'hunter2hunter2': 'password'})
     """
 
-    __slots__ = ("_incoming", "_known", "_recorded", "_shown_later", "learned")
+    __slots__ = ("_bound", "_incoming", "_pairs")
 
-    def __init__(self, shown_later: Callable[[str], bool] = lambda placeholder: False) -> None:
-        self._shown_later = shown_later
-        self._recorded: dict[str, str] = {}
+    def __init__(self, bound: Bound | None = None) -> None:
+        self._bound = bound or Apart()
+        self._pairs: dict[str, str] = {}
         self._incoming: dict[str, str] = {}
-        self._known: dict[str, str] = {}  # values by themselves -> the run's placeholder for them
-        self.learned: dict[str, str] = {}
+
+    @property
+    def pairs(self) -> Mapping[str, str]:
+        return self._pairs
 
     def fork(self) -> Renaming:
-        """An independent copy that has learned nothing yet."""
-        copy = Renaming(self._shown_later)
-        copy._recorded = self._recorded.copy()
+        """An independent copy."""
+        copy = Renaming(self._bound)
+        copy._pairs = self._pairs.copy()
         copy._incoming = self._incoming.copy()
-        copy._known = self._known.copy()
         return copy
-
-    def know(self, value: str, placeholder: str) -> None:
-        """From now on a learned value is the run's `placeholder`."""
-        self._known[value] = placeholder
-        recorded = self._incoming.pop(value, None)
-        if recorded is not None:
-            self._recorded[recorded] = placeholder
-            self._incoming[placeholder] = recorded
 
     def unify(self, recorded: str, incoming: str) -> bool:
         """Whether two texts are equal up to what the placeholders stand for; if not, nothing is kept."""
+        recorded, incoming = opened(recorded), opened(incoming)
         if MARK not in recorded:
             return recorded == incoming
-        pairs = self._pairs(recorded, incoming)
+        pairs = self._align(recorded, incoming)
         if pairs is None:
             return False
-        trial = self.fork()
-        for placeholder, text in pairs:
-            text = self._known.get(text, text)
-            if trial._recorded.setdefault(placeholder, text) != text:
+        fresh: dict[str, str] = {}
+        back: dict[str, str] = {}
+        for placeholder, here in pairs:
+            if placeholder != here and self._bound.is_that_dummy(placeholder, here):
+                continue
+            was = self._pairs.get(placeholder) or fresh.setdefault(placeholder, here)
+            owner = self._incoming.get(here) or back.setdefault(here, placeholder)
+            if was != here or owner != placeholder:
                 return False
-            if trial._incoming.setdefault(text, placeholder) != placeholder:
+            if placeholder != here and not self._bound.may_be(placeholder, here):
                 return False
-        self._recorded, self._incoming = trial._recorded, trial._incoming
-        self.learned |= {
-            text: placeholder.split(":")[1]
-            for placeholder, text in pairs
-            if text not in self._known and not PLACEHOLDER.fullmatch(text)
-        }
+        self._pairs |= fresh
+        self._incoming |= back
         return True
 
-    def _pairs(self, recorded: str, incoming: str) -> list[tuple[str, str]] | None:
+    def _align(self, recorded: str, incoming: str) -> list[tuple[str, str]] | None:
         """What each placeholder of `recorded` stands for in `incoming`, read from left to right."""
         pairs: list[tuple[str, str]] = []
         at = start = 0  # in `incoming`, in `recorded`
@@ -120,46 +227,25 @@ class Renaming:
             if not incoming.startswith(literal, at):
                 return None
             at, start = at + len(literal), found.end()
-            text = self._text_at(incoming, at, found, recorded)
+            text = _text_at(incoming, at, found, recorded)
             if text is None:
                 return None
             pairs.append((found[0], text))
             at += len(text)
         return pairs if incoming[at:] == recorded[start:] else None
 
-    def _text_at(self, incoming: str, at: int, found: re.Match[str], recorded: str) -> str | None:
-        there = PLACEHOLDER.match(incoming, at)
-        if there is not None:
-            return there[0] if there[1] == found[1] else None
-        if not self._shown_later(found[0]):
-            return None
-        following = PLACEHOLDER.search(recorded, found.end())
-        literal = recorded[found.end() : following.start() if following else len(recorded)]
-        if following is None:
-            end = len(incoming) - len(literal)
-        elif literal:
-            end = incoming.find(literal, at + SHORTEST)
-        else:
-            return None  # nothing tells where one secret ends and the next begins
-        text = incoming[at:end] if end >= at + SHORTEST else ""
-        return text if text and MARK not in text else None
 
-
-def secret_arguments(value: Plain) -> Iterator[str]:
-    """The placeholders that stand as whole values under the key they are labelled with.
-
-    >>> list(secret_arguments({"password": "<secret:password:1>", "q": "<secret:password:2>"}))
-    ['<secret:password:1>']
-    """
-    if isinstance(value, dict):
-        for key, item in value.items():
-            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
-            if found is not None and found[1] == normalise(key):
-                yield found[0]
-            else:
-                yield from secret_arguments(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from secret_arguments(item)
-    elif isinstance(value, Tagged):
-        yield from secret_arguments(value.value)
+def _text_at(incoming: str, at: int, found: re.Match[str], recorded: str) -> str | None:
+    there = PLACEHOLDER.match(incoming, at)
+    if there is not None:
+        return there[0]
+    following = PLACEHOLDER.search(recorded, found.end())
+    literal = recorded[found.end() : following.start() if following else len(recorded)]
+    if following is None:
+        end = len(incoming) - len(literal)
+    elif literal:
+        end = incoming.find(literal, at + SHORTEST)
+    else:
+        return None  # nothing tells where one secret ends and the next begins
+    text = incoming[at:end] if end >= at + SHORTEST else ""
+    return text if text and MARK not in text else None

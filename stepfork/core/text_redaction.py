@@ -9,17 +9,17 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from stepfork.core.known_values import BASE64, KnownValues, in_base64
 from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, in_plain, is_spelled
+from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, escaped, in_plain, is_spelled, looks_like_one
 from stepfork.core.secret_names import COOKIES, Names, normalise
 from stepfork.core.secret_search import basic_password, find, is_credible, spelled_out
 
-_SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S+)")
+_SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S.*)", re.DOTALL)
 _COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
 _JSONISH: Final = re.compile(r"\s*[\[{\"]")
 _JSON: Final = json.JSONDecoder(strict=False)
@@ -45,6 +45,8 @@ class TextRedactor:
         known: the values that are replaced wherever they stand.
         placeholders: what stands for them.
         shortest: no text of fewer characters is looked at.
+        raw: whether texts come from the program as they are, so that what only looks like a placeholder in
+            them is escaped.
         words: keys that are known to be plain words; they hold no secret and no secret stands under them.
     """
 
@@ -58,8 +60,9 @@ class TextRedactor:
         self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
         self.shortest = 0 if self._patterns else SHORTEST
         self.words: set[str] = set()
-        self._memo: dict[bool, dict[str, str]] = {True: {}, False: {}}  # by `wire`
-        self._memo_size = 0
+        self.raw = False
+        self._memo: dict[tuple[bool, bool], dict[str, str]] = {}  # by `wire` and `raw`
+        self._forget()
 
     def label(self, key: str, every: bool = True) -> str:
         """The label of a key that holds a secret, else ""; if not `every`, of one that does in answers."""
@@ -67,7 +70,7 @@ class TextRedactor:
 
     def results(self, wire: bool = False) -> Mapping[str, str]:
         """The texts looked at so far, and what they became."""
-        return self._memo[wire]
+        return self._memo[wire, self.raw]
 
     def are_clean(self, texts: Sequence[str], text: str, wire: bool = False) -> bool:
         """Whether there is no secret in `texts`, looked at in one go; `text` is all of them, one a line."""
@@ -89,15 +92,17 @@ class TextRedactor:
         """The text with its secrets replaced; `wire`: whether it is what an SDK was answered, in JSON."""
         if len(text) < self.shortest:
             return text
-        result = self._memo[wire].get(text)
+        result = self._memo[wire, self.raw].get(text)
         if result is None:
-            result = in_plain(text)
+            raw, self.raw = self.raw, False
+            result = self._marked(text) if raw else in_plain(text)
             self.placeholders.reserve(result)
             for _ in range(_PASSES):
                 step = self._pass(result, wire)
                 if step == result:
                     break
                 result = step
+            self.raw = raw
             self._remember(text, result, wire)
         return text if result == text else result
 
@@ -123,8 +128,7 @@ class TextRedactor:
     def keyed(self, label: str, value: str) -> str:
         """What stands for the value of a secret key: all of it, so that any dummy value matches.
 
-        A placeholder of another label is replaced like any value: on replay the agent hands on what it was
-        given, and the recording knew it by this key too.
+        A placeholder stays: on replay the agent hands on what it was given.
         """
         secret = value.strip()
         if len(secret) < SHORTEST:
@@ -132,8 +136,8 @@ class TextRedactor:
         scheme = _SCHEME.fullmatch(secret) if "authorization" in label else None
         if scheme:
             secret = scheme[2]
-        standing = PLACEHOLDER.fullmatch(secret)
-        if standing and standing[1] == label:
+        if PLACEHOLDER.fullmatch(secret) and (not self.raw or self.placeholders.replays):
+            self.bring((secret,) if self.raw else ())  # it serves as its own dummy
             return secret
         if self._is_allowed(value) or self._is_allowed(secret):
             return self.redact(value)
@@ -143,7 +147,28 @@ class TextRedactor:
                 self.learn(part, label)
         elif scheme and scheme[1].lower() == "basic":
             self.learn(basic_password(secret) or "", "password")
-        return self.placeholders.of(label, secret)
+        return self.placeholder(label, secret)
+
+    def placeholder(self, label: str, value: str) -> str:
+        """What stands for a value under a label, once it is learned."""
+        return self.placeholders.of(label, value, spreads=value in self.known)
+
+    def bring(self, placeholders: Iterable[str]) -> None:
+        """From now on the program of a replay has these placeholders of the recording."""
+        brought = self.placeholders.brought
+        known = len(brought)
+        brought.update(placeholders)
+        if len(brought) > known:
+            self._forget()
+
+    def bind(self, placeholder: str, recorded: str) -> None:
+        """From now on `recorded` stands for what a placeholder of this replay stood for."""
+        self.placeholders.bind(placeholder, recorded)
+        self._forget()
+
+    def _marked(self, text: str) -> str:
+        """A text of the program: of what looks like a placeholder only those that it was given are."""
+        return escaped(in_plain(text, self.placeholders.brought), self.placeholders.brought)
 
     def learn_parts(self, label: str, value: str) -> None:
         """The same for what a header holds: less its scheme, and each cookie by itself."""
@@ -163,7 +188,11 @@ class TextRedactor:
             self._forget()
 
     def _may_hold_secret(self, text: str, parts: Sequence[str]) -> bool:
-        if is_spelled(text) or any(True for _ in self.known.find(text)):
+        if (
+            is_spelled(text)
+            or (self.raw and looks_like_one(text))
+            or any(True for _ in self.known.find(text))
+        ):
             return True
         spans, named = find(text, self.names)
         if spans or (named and any(_JSONISH.match(part) for part in parts)):
@@ -218,7 +247,7 @@ class TextRedactor:
             if at < done or (before >= 0 and fixed[before][1] > at) or self._is_allowed(value):
                 continue
             self.learn(value, label)
-            parts += (text[done:at], self.placeholders.of(label, value))
+            parts += (text[done:at], self.placeholder(label, value))
             done = end
         return "".join((*parts, text[done:]))
 
@@ -250,11 +279,10 @@ class TextRedactor:
         self._memo_size += len(text) + 50
         if self._memo_size > _MEMO_CHARACTERS:
             self._forget()
-        self._memo[wire][text] = result
+        self._memo[wire, self.raw][text] = result
 
     def _forget(self) -> None:
-        self._memo[True].clear()
-        self._memo[False].clear()
+        self._memo = {(wire, raw): {} for wire in (True, False) for raw in (True, False)}
         self._memo_size = 0
 
 

@@ -14,6 +14,7 @@ from stepfork.core.likeness import Likeness
 from stepfork.core.matching import match
 from stepfork.core.model import Incoming, Plain
 from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import Apart
 from stepfork.core.volatile import Rules
 from stepfork.core.wording import spell, spell_pair
 from stepfork.errors import ReplayMismatchError
@@ -78,6 +79,7 @@ def judge(
 
     `rules` say what differs between any two runs.
     """
+    bound = Apart(redactor.replays)
     output, unsupported = _plain(happened, redactor)
     error = None
     if happened.error is not None:
@@ -92,7 +94,9 @@ def judge(
     if happened.went_past:
         return report("PASSED", "went on past the recorded failure and was stopped there")
     if error is not None:
-        return report(*_judge_error(error, recorded, has_expectation, happened.missing, Likeness(rules)))
+        return report(
+            *_judge_error(error, recorded, has_expectation, happened.missing, Likeness(rules, bound=bound))
+        )
     if has_expectation:
         fault = redactor.redact_text(_expectation_fault(happened, expected))
         outcome = "differs from the expectation" if fault else "equals the expectation"
@@ -109,7 +113,7 @@ def judge(
         return report("DIFFERS", "cannot be compared", unsupported)
     fault = "the run ended without an output"
     if happened.returned:
-        fault = _difference(recorded.output, output, Likeness(rules))
+        fault = _difference(recorded.output, output, Likeness(rules, bound=bound))
     outcome = "differs from the recorded output" if fault else "equals the recorded output"
     return report("DIFFERS" if fault else "PASSED", outcome, fault)
 
@@ -118,7 +122,7 @@ def _plain(happened: Happened, redactor: Redactor) -> tuple[Plain, str]:
     if not happened.returned:
         return None, ""
     try:
-        return redactor.redact(encode(happened.output, "output", happened.classes)), ""
+        return redactor.redact(encode(happened.output, "output", happened.classes), raw=True), ""
     except Unsupported as problem:
         return None, f"the output cannot be compared: {described(problem)}"
 

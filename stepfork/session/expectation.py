@@ -9,7 +9,7 @@ from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.canonical import canonical_text
 from stepfork.core.matching import ABSENT
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import MARK, Renaming
+from stepfork.core.renaming import MARK, Apart, Renaming
 from stepfork.core.wording import spell_pair
 from stepfork.session import active
 
@@ -86,7 +86,7 @@ class _Secrets:
     def __init__(self) -> None:
         run = active.any_run()
         self._redactor = Redactor() if run is None else run.redactor
-        self._renaming = Renaming()
+        self._renaming = Renaming(Apart(self._redactor.replays))
 
     def same(self, path: str, expected: Any, actual: Any) -> bool:
         """Whether a text is the one that is expected with a placeholder in it."""

@@ -79,29 +79,34 @@ def _may_mention(ticket: Ticket, redactor: Redactor) -> bool:
     return ticket.in_pieces or redactor.mentions(ticket.text or "", ticket.found)
 
 
-def redacted_header(header: frame.Header, redactor: Redactor) -> frame.Header:
+def redacted_header(header: frame.Header, redactor: Redactor, *, raw: bool = False) -> frame.Header:
     """A header without the secrets that are known by now."""
-    env = redacted_fields(dict(header.env), redactor)
+    env = redacted_fields(dict(header.env), redactor, raw=raw)
     return replace(
         header,
         name=redactor.redact_text(header.name),
-        args=redactor.redact(header.args),
+        args=redactor.redact(header.args, raw=raw),
         env={key: str(value) for key, value in env.items()},
     )
 
 
-def redacted_fields(fields: dict[str, Plain], redactor: Redactor, keys: Keys = Keys.ALL) -> dict[str, Plain]:
-    """Fields with their secrets replaced."""
-    redacted = redactor.redact(fields, keys)
+def redacted_fields(
+    fields: dict[str, Plain], redactor: Redactor, keys: Keys = Keys.ALL, *, raw: bool = False
+) -> dict[str, Plain]:
+    """Fields with their secrets replaced; `raw` as `Redactor.redact` has it."""
+    redacted = redactor.redact(fields, keys, raw=raw)
     assert isinstance(redacted, dict)
     return redacted
 
 
-def redacted_answer(fields: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
-    """The fields of a document that say what an SDK was answered; a ``text`` is all of an answer."""
-    text = redactor.redact(fields.get("text"), Keys.WIRE)
+def redacted_answer(fields: dict[str, Plain], redactor: Redactor, *, raw: bool = False) -> dict[str, Plain]:
+    """The fields of a document that say what an SDK was answered; a ``text`` is all of an answer.
+
+    `raw` as `Redactor.redact` has it.
+    """
+    text = redactor.redact(fields.get("text"), Keys.WIRE, raw=raw)
     told = {**fields, "text": ""} if "text" in fields else fields
-    shown = redacted_fields(told, redactor, Keys.ANSWER)
+    shown = redacted_fields(told, redactor, Keys.ANSWER, raw=raw)
     return {**shown, "text": text} if "text" in fields else shown
 
 

@@ -78,8 +78,8 @@ class Recorder:
         return ticket
 
     def _redacted(self, call: Incoming) -> Incoming:
-        target = redacted_fields(call.target, self._redactor)
-        args = self._directories.normalise(self._redactor.redact(call.args))
+        target = redacted_fields(call.target, self._redactor, raw=True)
+        args = self._directories.normalise(self._redactor.redact(call.args, raw=True))
         return Incoming(call.kind, call.name, args, target)
 
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
@@ -261,8 +261,8 @@ class Recorder:
 
     def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
         if kind == "tool":
-            return redacted_fields(outcome, self._redactor)
-        redacted = redacted_answer(outcome, self._redactor)
+            return redacted_fields(outcome, self._redactor, raw=True)
+        redacted = redacted_answer(outcome, self._redactor, raw=True)
         held = redacted.get("stream")
         if isinstance(held, dict):
             return {**redacted, "stream": redacted_stream(held, self._redactor, self._directories)}
@@ -318,12 +318,12 @@ def end_of(
             form = encode_exception(error, classes=classes)
         except Unsupported:
             form = {"class": class_name(type(error)), "args": [text_of(error)] if text_of(error) else []}
-        redacted = redactor.redact(form)
+        redacted = redactor.redact(form, raw=True)
         assert isinstance(redacted, dict)
         form = redacted
     return frame.End(
         status="failed" if failed else "completed",
-        output=redactor.redact(output) if has_output else None,
+        output=redactor.redact(output, raw=True) if has_output else None,
         has_output=has_output,
         error=form,
     )

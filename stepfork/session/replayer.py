@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from stepfork.cassette.store import StoredCassette
+from stepfork.core.bindings import Bindings, Shown
 from stepfork.core.canonical import canonical_text
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.likeness import Likeness, Trial
@@ -15,7 +16,6 @@ from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import secret_arguments
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
@@ -88,14 +88,15 @@ class Replayer:
     ) -> None:
         self.cassette = cassette
         self._redactor = redactor
-        self._alike = Likeness(rules, directories, self._shown_later)
-        self._trying = 0
-        self._shown: dict[str, int] | None = None  # placeholder -> the last call that holds it as its secret
+        self._bindings = Bindings(redactor, self._shown)
+        self._alike = Likeness(rules, directories, self._bindings)
+        redactor.bring([cassette.header.args, dict(cassette.header.env)])
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope, self._alike.blur)
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
+        self._positions: dict[int, int] = {}
         self._bodies: list[Body] = []
         self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
         self._made: list[int] = []
@@ -113,14 +114,14 @@ class Replayer:
             CassetteError: if the next document cannot be read.
         """
         __tracebackhide__ = True
-        call = replace(call, args=self._redactor.redact(call.args), target=self._redact_target(call))
+        call = self._redacted(call)
         play = self._play if inside is None else inside.play
         differs: tuple[int, Mismatch] | None = None
         early: tuple[int, int] | None = None
         for step in play.order.steps(line, lambda: fingerprint(call, self._alike.blur)):
             recorded = play.recorded(step.at)
             trial = self._alike.trial()
-            self._trying = play.index(step.at) - 1
+            self._bindings.at = play.calls[step.at]
             mismatch = _match(recorded.call, call, trial)
             if mismatch is not None:
                 if differs is None or play.recorded(differs[0]).unfinished:
@@ -142,10 +143,11 @@ class Replayer:
     def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
         position = play.calls[at]
         self._numbers[id(recorded)] = play.index(at)
+        self._positions[id(recorded)] = position
         if play is self._play:
             self._made.append(at)
         if self.cassette.holds_secrets(position):
-            self._redactor.reserve(recorded.outcome)
+            self._redactor.bring(recorded.outcome)
         self._alike.brought(recorded.outcome)
         if recorded.call.kind == "tool" and recorded.call.name in self._through:
             scope = Scope()
@@ -214,21 +216,22 @@ class Replayer:
         missing = body.play.order.left_over().missing
         return [(body.play.index(at), body.play.recorded(at).call) for at in missing]
 
-    def _shown_later(self, placeholder: str) -> bool:
-        """Whether a call after the one at hand has this placeholder as the value of a secret argument."""
-        if self._shown is None:
-            self._shown = {}
-            for at, top in enumerate(self._tops):
-                if self.cassette.holds_secrets(top):
-                    for secret in secret_arguments(self.cassette.recorded(top).call.args):
-                        self._shown[secret] = at
-        return self._shown.get(placeholder, -1) > self._trying
+    def _shown(self) -> Shown:
+        """Where the recording shows which placeholder."""
+        cassette, shown = self.cassette, Shown()
+        shown.header([cassette.header.args, dict(cassette.header.env)])
+        for position in range(len(cassette)) if self._through else self._tops:
+            if cassette.shows_secrets(position):
+                asked, answered = cassette.said(position)
+                shown.question(position, asked)
+                shown.answer(position, answered)
+        if cassette.end is not None:
+            shown.output([cassette.end.output, cassette.end.error])
+        return shown
 
     def _commit(self, trial: Trial) -> None:
         self._alike.commit(trial)
-        renaming = trial.renaming
-        for value, label in renaming.learned.items():
-            renaming.know(value, self._redactor.learn(value, label))
+        self._bindings.commit(trial.renaming.pairs)
 
     def refuse(self, kind: str, name: str, path: str, type_: str, line: Line) -> ReplayMismatchError:
         """The error for an argument that has no plain form."""
@@ -255,9 +258,9 @@ class Replayer:
         """
         index = self._numbers[id(recorded)]
         trial = self._alike.trial()
-        self._trying = index - 1
+        self._bindings.at = self._positions[id(recorded)]
         then = replace(recorded.call, args=expected)
-        now = replace(recorded.call, args=self._redactor.redact(actual))
+        now = replace(recorded.call, args=self._redactor.redact(actual, raw=True))
         mismatch = _match(then, now, trial)
         if mismatch is not None:
             at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
@@ -301,10 +304,14 @@ class Replayer:
         """How many calls were answered from it."""
         return len(self._made)
 
-    def _redact_target(self, call: Incoming) -> dict[str, Plain]:
-        redacted = self._redactor.redact(call.target) if call.target else call.target
-        assert isinstance(redacted, dict)
-        return redacted
+    def _redacted(self, call: Incoming) -> Incoming:
+        """The call with its secrets replaced: those that its arguments give away in its target too."""
+        redact = self._redactor.redact
+        asked = redact([call.target, call.args, call.target] if call.target else [call.args], raw=True)
+        assert isinstance(asked, list)
+        args, target = asked[1 if call.target else 0], asked[-1] if call.target else call.target
+        assert isinstance(target, dict)
+        return replace(call, args=args, target=target)
 
     def _others(self, play: Play | None = None) -> list[tuple[int, Incoming]]:
         play = play or self._play

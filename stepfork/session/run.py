@@ -141,7 +141,7 @@ class Run:
         self._replayer: Replayer | None = None
         self._find_directories = directories
         self._directories = AS_THEY_STAND
-        self.redactor = Redactor(settings.rules())
+        self.redactor = Redactor(settings.rules(), replays=action == "replay")
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
 
@@ -465,7 +465,9 @@ class Run:
             env=self._recipe.env or {},
             recorded_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        shown = frame.changed_header(redacted_header(header, self.redactor), self._directories.normalise)
+        shown = frame.changed_header(
+            redacted_header(header, self.redactor, raw=True), self._directories.normalise
+        )
         try:
             return Writer(Path(self.file), shown, fsync=self.settings.fsync, rules=self.settings.volatile())
         except (ValueError, RecursionError) as bug:

@@ -449,17 +449,20 @@ def test_placeholders_stay_and_their_numbers_are_not_given_again() -> None:
     value = {"api_key": "<secret:api_key:2>", "q": "see <secret:api_key:4> and <secret:x:1>"}
     assert redactor.redact(value) is value
     assert redactor.redact({"api_key": "dummy"}) == {"api_key": "<secret:api_key:5>"}
-    redactor.reserve([{"a": Tagged("tuple", ["<secret:token:7>"])}])
-    assert redactor.redact({"token": "dummy"}) == {"token": "<secret:token:8>"}
+    assert redactor.redact([{"a": Tagged("tuple", ["<secret:token:7>"])}, {"token": "dummy"}]) == [
+        {"a": Tagged("tuple", ["<secret:token:7>"])},
+        {"token": "<secret:token:8>"},
+    ]
 
 
 def test_what_an_answer_held_is_handed_on_under_another_key() -> None:
-    recording, replay = Redactor(), Redactor()
+    recording, replay = Redactor(), Redactor(replays=True)
     answer: Any = recording.redact({"token": PASS})
     asked = recording.redact({"authorization": f"Bearer {PASS}", "api_key": PASS, "note": f"with {PASS}"})
     given = answer["token"]
-    replay.reserve(answer)
-    again = replay.redact({"authorization": f"Bearer {given}", "api_key": given, "note": f"with {given}"})
+    replay.bring(answer)
+    handed: Any = {"authorization": f"Bearer {given}", "api_key": given, "note": f"with {given}"}
+    again = replay.redact(handed, raw=True)
     assert asked == again
 
 

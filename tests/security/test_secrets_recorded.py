@@ -215,7 +215,7 @@ def test_another_secret_than_the_one_before_is_a_mismatch_without_it(tools: Any,
         tools.free(f"use {KEY}")
     assert caught.value.path == "value"
     assert caught.value.expected == "use <secret:password:1>"
-    assert caught.value.actual == "use <secret:api_key:1>"
+    assert caught.value.actual == "use <secret:api_key:other-1>"
     assert KEY not in str(caught.value)
 
 

@@ -1,0 +1,160 @@
+"""What the placeholders of a recording stand for in a run: found call by call, the same throughout.
+
+Knows placeholders and values; finds no secret and reads no file.
+
+A placeholder that first came with an answer stands for itself: the program was given it, so it has to be that
+one. Any other may stand for one value of the run, which is that placeholder from then on. A value that the
+run does not know to be secret yet (its argument ``password`` comes later, say) may be any text of at least
+eight characters if a further call, an answer or the output shows the placeholder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from stepfork.core.model import Plain, Tagged
+from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import PLACEHOLDER, is_other, label_of, placeholders_in
+from stepfork.core.secret_names import normalise
+
+_ALWAYS: Final = 1 << 62
+
+
+class Shown:
+    """Where a recording shows its placeholders: calls by their number, in the order in which they started.
+
+    >>> shown = Shown()
+    >>> shown.question(0, "use <secret:token:1>")
+    >>> shown.answer(0, ["<secret:token:1>", "<secret:jwt:1>"])
+    >>> shown.is_later("<secret:token:1>", 0), shown.is_answers("<secret:token:1>")
+    (True, False)
+    >>> shown.is_later("<secret:token:1>", 1), shown.is_answers("<secret:jwt:1>")
+    (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, int] = {}  # the last call that asks with it
+        self._answered: dict[str, int] = {}  # the last one that is answered with it
+        self._answers: dict[str, bool] = {}  # whether an answer was the first to have it
+        self._given: set[str] = set()  # what an answer has under its own key
+        self._handed: dict[str, int] = {}  # the last call that asks with it under its own key
+
+    def header(self, value: Plain) -> None:
+        """The arguments and variables that the program was started with."""
+        for placeholder in placeholders_in(value):
+            self._answers.setdefault(placeholder, False)
+
+    def question(self, at: int, value: Plain) -> None:
+        """What a call asks."""
+        for placeholder in placeholders_in(value):
+            self._answers.setdefault(placeholder, False)
+            self._asked[placeholder] = at
+        for placeholder in _under_their_keys(value):
+            self._handed[placeholder] = at
+
+    def answer(self, at: int, value: Plain) -> None:
+        """What a call is answered."""
+        for placeholder in placeholders_in(value):
+            self._answers.setdefault(placeholder, True)
+            self._answered[placeholder] = at
+        self._given.update(_under_their_keys(value))
+
+    def output(self, value: Plain) -> None:
+        """What the run came to."""
+        for placeholder in placeholders_in(value):
+            self._answers.setdefault(placeholder, False)
+            self._asked[placeholder] = _ALWAYS
+
+    def is_answers(self, placeholder: str) -> bool:
+        """Whether an answer was the first to have it."""
+        return self._answers.get(placeholder, False)
+
+    def is_given(self, placeholder: str) -> bool:
+        """Whether an answer shows by a key that it is a secret; else only the program's own calls may."""
+        return placeholder in self._given
+
+    def is_handed_later(self, placeholder: str, at: int) -> bool:
+        """Whether a call after this one hands it in under its own key."""
+        return self._handed.get(placeholder, -1) > at
+
+    def is_later(self, placeholder: str, at: int) -> bool:
+        """Whether anything after the question of a call shows it."""
+        return self._asked.get(placeholder, -1) > at or self._answered.get(placeholder, -1) >= at
+
+
+def _under_their_keys(value: Plain) -> Iterator[str]:
+    """The placeholders that stand as whole values under the key they are labelled with."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
+            if found is not None and found[1] == normalise(key):
+                yield found[0]
+            else:
+                yield from _under_their_keys(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _under_their_keys(item)
+    elif isinstance(value, Tagged):
+        yield from _under_their_keys(value.value)
+
+
+class Bindings:
+    """The placeholders of one recording in one run; `shown` is asked for only when one has to be found.
+
+    Attributes:
+        at: the number of the call that is compared.
+
+    >>> redactor, shown = Redactor(replays=True), Shown()
+    >>> bindings = Bindings(redactor, lambda: shown)
+    >>> mine = redactor.redact({"api_key": "dummy-key"})
+    >>> mine, bindings.may_be("<secret:api_key:1>", mine["api_key"])
+    ({'api_key': '<secret:api_key:other-1>'}, True)
+    >>> bindings.commit({"<secret:api_key:1>": mine["api_key"]})
+    >>> redactor.redact("with dummy-key")
+    'with <secret:api_key:1>'
+    """
+
+    def __init__(self, redactor: Redactor, shown: Callable[[], Shown]) -> None:
+        self.at = 0
+        self._redactor = redactor
+        self._make = shown
+        self._shown: Shown | None = None
+        self._values: dict[str, str] = {}  # recorded placeholder -> what it stands for
+
+    def is_that_dummy(self, recorded: str, here: str) -> bool:
+        """Whether a short dummy of the run is the one that a recorded placeholder stands for already."""
+        value = self._values.get(recorded)
+        if value is None:
+            return False
+        return here == value or (is_other(here) and self._redactor.meant(here) == (value, False))
+
+    def may_be(self, recorded: str, here: str) -> bool:
+        """Whether a placeholder or text of the run may be what a recorded one stands for."""
+        if recorded in self._values:
+            return False
+        is_text = PLACEHOLDER.fullmatch(here) is None
+        if not is_text and not is_other(here):
+            return False
+        if self._shown is None:
+            self._shown = self._make()
+        came = self._shown.is_answers(recorded) and self._redactor.was_brought(recorded)
+        if came and self._shown.is_given(recorded):
+            return False
+        if not is_text and label_of(recorded) in self._redactor.labels(here):
+            return True
+        if came:
+            return self._shown.is_handed_later(recorded, self.at)
+        return self._shown.is_later(recorded, self.at)
+
+    def commit(self, pairs: Mapping[str, str]) -> None:
+        """From now on the run's secrets are what they turned out to be."""
+        for recorded, here in pairs.items():
+            if recorded == here:
+                continue
+            if PLACEHOLDER.fullmatch(here) is None:
+                self._values[recorded] = here
+                here = self._redactor.learn(here, label_of(recorded))
+            else:
+                self._values[recorded] = self._redactor.meant(here)[0]
+            self._redactor.bind(here, recorded)
