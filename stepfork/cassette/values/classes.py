@@ -10,7 +10,8 @@ import enum
 from collections.abc import Callable
 from typing import Any, Final
 
-from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.declared import of_attrs, of_dataclass
+from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.models import is_model
 from stepfork.cassette.values.policy import class_name
 from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
@@ -43,13 +44,15 @@ def _decode_enum(content: Any, decoder: Decoder) -> enum.Enum:
         known = kind._value2member_map_.get(fields["value"])  # type: ignore[attr-defined]
         made = known or enum.Flag._missing_.__func__(kind, fields["value"])  # type: ignore[attr-defined]
         if type(made) is not kind:
-            raise BadValue(f"{fields['class']!r} has no flags {fields['value']}")
+            raise Missing(
+                f"{fields['class']!r} has no flags {fields['value']}; record again, or put them back"
+            )
         return made  # type: ignore[return-value]
     name, _, member = text(content).rpartition(".")
     kind = decoder.find(name, _is_enum, "enum")
     found: enum.Enum | None = kind._member_map_.get(member)  # type: ignore[attr-defined]
     if found is None:
-        raise BadValue(f"enum {name!r} has no member {member!r}")
+        raise Missing(f"enum {name!r} has no member {member!r}; record again, or put it back")
     return found
 
 
@@ -80,7 +83,8 @@ def _decode_named_tuple(content: Any, decoder: Decoder) -> Any:
     values = decoder.fields(fields["fields"])
     kind: Any = decoder.find(fields["class"], _is_named_tuple, "named tuple")
     if sorted(values) != sorted(kind._fields):
-        raise BadValue(f"{fields['class']!r} has the fields {', '.join(kind._fields)}")
+        said = f"{fields['class']!r} has the fields {', '.join(kind._fields)}, and not {', '.join(values)}"
+        raise Missing(f"{said}; record again, or put them back")
     return tuple.__new__(kind, [values[name] for name in kind._fields])
 
 
@@ -106,15 +110,22 @@ def _encode_fields(
     with encoder.visit(value, path):
         try:
             check_bare(value, path)
-            ordered = {key: state[key] for key in (*declared, *(key for key in state if key not in declared))}
-            return {"class": name, "fields": encoder.fields(ordered, path)}
+            form: dict[str, Plain] = {
+                "class": name,
+                "fields": encoder.fields({key: state[key] for key in declared}, path),
+            }
+            if beyond := {key: item for key, item in state.items() if key not in fields}:
+                form["attributes"] = encoder.fields(beyond, path)
+            if len(declared) < len(fields):
+                form["absent"] = [key for key in fields if key not in state]
+            return form
         except Unsupported as problem:
             given = {fields[field]: state[field] for field in declared if fields[field]}
             return constructed(value, given, encoder, path, problem, decode)
 
 
 def _decode_dataclass(content: Any, decoder: Decoder) -> Any:
-    return rebuilt(content, decoder, _is_dataclass, "dataclass", lambda kind, given: kind(**given))
+    return rebuilt(content, decoder, _is_dataclass, "dataclass", of_dataclass)
 
 
 # -- attrs ------------------------------------------------------------------------------------------
@@ -135,7 +146,7 @@ def _encode_attrs(value: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_attrs(content: Any, decoder: Decoder) -> Any:
-    made = rebuilt(content, decoder, is_attrs, "class of attrs'", lambda kind, given: kind(**given))
+    made = rebuilt(content, decoder, is_attrs, "class of attrs'", of_attrs)
     code = getattr(type(made).__hash__, "__code__", None)
     if code is not None and _HASH in code.co_names:
         object.__setattr__(made, _HASH, None)  # it is worked out when it is asked for

@@ -23,7 +23,7 @@ from stepfork.cassette.values.plain_parts import (
     places_of,
 )
 from stepfork.cassette.values.policy import ClassPolicy
-from stepfork.cassette.values.state import replace_state, state_of
+from stepfork.cassette.values.state import put_state, replace_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder
 from stepfork.cassette.values.wholes import NEVER_CHANGE, fill_whole, fits_whole
 from stepfork.core.canonical import canonical_text
@@ -210,8 +210,8 @@ class _Attributes(_Holder):
         replace_state(held, parts)
 
     def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
-        made = hollow(form, classes)
-        self.fill(made, form, parts, classes)
+        made = hollow(form, classes)  # with the defaults of fields that are new
+        put_state(made, parts)
         return made
 
 
@@ -231,12 +231,17 @@ class _Model(_Attributes):
         content: Any = form.value  # type: ignore[union-attr]
         return {
             name: item
-            for part in ("fields", "extra", "private")
+            for part in ("fields", "attributes", "extra", "private")
             for name, item in content.get(part, {}).items()
         }
 
     def fill(self, held: Any, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> None:
         put_parts(held, hollow(form, classes), parts)
+
+    def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
+        made = hollow(form, classes)
+        self.fill(made, form, parts, classes)
+        return made
 
 
 class _Whole(_Holder):

@@ -8,13 +8,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from collections.abc import Callable
 from types import GenericAlias
 from typing import Any, Final
 
+from stepfork.cassette.values.declared import fields_today, of_model, private_of_model
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.policy import class_name
-from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
+from stepfork.cassette.values.rebuild import by_constructor, check_bare, constructed, names
 from stepfork.cassette.values.state import attributes_of, bare
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
 from stepfork.core.model import Plain
@@ -43,8 +43,16 @@ def _encode_model(value: Any, encoder: Encoder, path: str) -> Plain:
     held = attributes_of(value)
     was_set, extra, private = _parts_of(state)
     with encoder.visit(value, path):
-        form: dict[str, Plain] = {**named, "fields": encoder.fields(held, path)}
-        if set(was_set) != held.keys() | (extra or {}).keys():
+        declared = of_model(type(value))
+        kept_extra = takes_extra(type(value))
+        own = {name: item for name, item in held.items() if name in declared or kept_extra}
+        form: dict[str, Plain] = {**named, "fields": encoder.fields(own, path)}
+        if len(own) < len(held):
+            beyond = {name: item for name, item in held.items() if name not in own}
+            form["attributes"] = encoder.fields(beyond, path)
+        if absent := [name for name in declared if name not in held]:
+            form["absent"] = absent  # type: ignore[assignment]
+        if set(was_set) != own.keys() | (extra or {}).keys():
             form["set"] = sorted(was_set)  # type: ignore[assignment]
         if extra:
             form["extra"] = encoder.fields(extra, path)
@@ -131,11 +139,11 @@ def _parts_of(state: dict[str, Any]) -> tuple[set[str], dict[str, Any] | None, d
 
 def _decode_model(content: Any, decoder: Decoder) -> Any:
     if isinstance(content, dict) and "init" in content:
-        make: Callable[[Any, dict[str, Any]], Any] = lambda kind, given: kind.model_construct(**given)  # noqa: E731
-        return rebuilt(content, decoder, is_model, "pydantic model", make)
-    fields = parts(content, ("class", "fields"), ("of", "set", "extra", "private"))
+        return by_constructor(content, decoder, is_model, "pydantic model", _construct)
+    fields = parts(content, ("class", "fields"), ("attributes", "absent", "of", "set", "extra", "private"))
     held, extra = decoder.fields(fields["fields"]), decoder.fields(fields.get("extra", {}))
     private = decoder.fields(fields.get("private", {}))
+    beyond, absent = decoder.fields(fields.get("attributes", {})), names(fields.get("absent", []))
     was_set = set(decoder.items(fields["set"])) if "set" in fields else held.keys() | extra.keys()
     kind = decoder.find(fields["class"], is_model, "pydantic model")
     if "of" in fields:
@@ -143,18 +151,39 @@ def _decode_model(content: Any, decoder: Decoder) -> Any:
         kind = _generic(kind, [_argument(item, decoder) for item in _listed(fields["of"])])
     model = bare(kind)
     base = _base_model(kind)
+    declared, more = of_model(kind), takes_extra(kind)
+    given = fields_today(kind, held | extra, declared, absent=absent, of_others=held | extra if more else ())
+    private = fields_today(kind, private, private_of_model(kind), of_others=kind.__private_attributes__)  # type: ignore[attr-defined]
     if hasattr(base, "model_construct"):  # version 2
-        takes_extra = kind.model_config.get("extra") == "allow"  # type: ignore[attr-defined]
+        extra = {name: item for name, item in given.items() if name not in declared}
         state = {
-            "__dict__": held,
+            "__dict__": {name: given[name] for name in declared if name in given} | beyond,
             "__pydantic_fields_set__": set(was_set),
-            "__pydantic_extra__": extra if extra or takes_extra else None,
+            "__pydantic_extra__": extra if extra or more else None,
             "__pydantic_private__": private if private or kind.__private_attributes__ else None,  # type: ignore[attr-defined]
         }
     else:
-        state = {"__dict__": held, "__fields_set__": set(was_set), "__private_attribute_values__": private}
+        state = {
+            "__dict__": given | beyond,
+            "__fields_set__": set(was_set),
+            "__private_attribute_values__": private,
+        }
     base.__setstate__(model, state)
     return model
+
+
+def _construct(kind: Any, given: dict[str, Any]) -> Any:
+    more = given if takes_extra(kind) else ()
+    fields_today(kind, given, of_model(kind), of_others=more, by_constructor=True)
+    return kind.model_construct(**given)
+
+
+def takes_extra(kind: Any) -> bool:
+    """Whether a model holds fields that its class does not declare."""
+    if hasattr(kind, "model_config"):
+        return bool(kind.model_config.get("extra") == "allow")
+    extra = kind.__config__.extra
+    return bool(getattr(extra, "value", extra) == "allow")
 
 
 def fields_set(model: Any) -> set[str]:
@@ -174,7 +203,7 @@ def put_parts(model: Any, template: Any, parts: dict[str, Any]) -> None:
     state = dict(base.__getstate__(template))
     for name, held in state.items():
         if isinstance(held, dict):
-            state[name] = {key: parts[key] for key in held}
+            state[name] = {key: parts.get(key, item) for key, item in held.items()}
     known = attributes_of(model)
     kept = {
         name: item for name, item in model.__dict__.items() if name not in known

@@ -70,7 +70,9 @@ def pairs_of(form: Plain) -> list[tuple[Plain, Plain]]:
 def fields_of(form: Plain) -> dict[Place, Plain]:
     """The attributes of an object, the fields of a named tuple."""
     content: Any = form.value  # type: ignore[union-attr]
-    fields: dict[Place, Plain] = content if form.tag == "namespace" else content["fields"]  # type: ignore[union-attr]
+    fields: dict[Place, Plain] = content
+    if form.tag != "namespace":  # type: ignore[union-attr]
+        fields = content["fields"] | content.get("attributes", {})
     return fields
 
 

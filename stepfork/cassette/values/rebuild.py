@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.declared import Default, fields_today
+from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.policy import class_name
 from stepfork.cassette.values.state import bare, put_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, parts
@@ -75,16 +76,45 @@ def rebuilt(
     decoder: Decoder,
     is_kind: Callable[[type], bool],
     what: str,
-    make: Callable[[Any, dict[str, Any]], Any],
+    declared: Callable[[Any], dict[str, Default]],
 ) -> Any:
     """An object from what it held, or from the arguments of its constructor."""
-    by_constructor = isinstance(content, dict) and "init" in content
-    fields = parts(content, ("class", "init" if by_constructor else "fields"))
-    values = decoder.fields(fields["init" if by_constructor else "fields"])
+    if isinstance(content, dict) and "init" in content:
+        return by_constructor(content, decoder, is_kind, what, lambda kind, given: kind(**given))
+    fields = parts(content, ("class", "fields"), ("attributes", "absent"))
+    values, beyond = decoder.fields(fields["fields"]), decoder.fields(fields.get("attributes", {}))
+    absent = names(fields.get("absent", []))
     kind = decoder.find(fields["class"], is_kind, what)
-    if by_constructor:
-        decoder.constructs(kind)
-        return make(kind, values)
     made = bare(kind)
-    put_state(made, values)
+    put_state(made, fields_today(kind, values, declared(kind), absent=absent) | beyond)
     return made
+
+
+def by_constructor(
+    content: Any,
+    decoder: Decoder,
+    is_kind: Callable[[type], bool],
+    what: str,
+    make: Callable[[Any, dict[str, Any]], Any],
+) -> Any:
+    """An object from the arguments of its constructor."""
+    fields = parts(content, ("class", "init"))
+    values = decoder.fields(fields["init"])
+    kind = decoder.find(fields["class"], is_kind, what)
+    decoder.constructs(kind)
+    try:
+        return make(kind, values)
+    except BadValue:
+        raise
+    except Exception as problem:
+        given = ", ".join(values)
+        raise Missing(
+            f"class {fields['class']!r} cannot be made of the recorded {given}: {problem}; record again"
+        ) from None
+
+
+def names(content: Any) -> list[str]:
+    """A list of names. Raises BadValue for anything else."""
+    if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
+        raise BadValue("a list of names expected")
+    return content

@@ -254,7 +254,7 @@ class Decoder:
             raise Missing(f"class {name!r} is not looked for")
         found = self.classes.find(name)
         if not kind(found):
-            raise BadValue(f"{name!r} is no {what}")
+            raise Missing(f"{name!r} is no {what} any more; record again")
         return found
 
     def constructs(self, kind: type) -> None:

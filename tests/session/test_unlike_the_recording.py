@@ -1,0 +1,173 @@
+"""What an attacker found on values, classes and odd use: a wrong answer is an error that says what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepfork
+from stepfork.core.model import Tagged
+from stepfork.errors import CassetteError
+
+HEAD = """
+    import dataclasses, enum, typing
+    import attrs, pydantic
+    from pydantic import v1
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.yaml"
+
+
+def module_of(make_module: Any, before: str, made: str) -> Any:
+    head, tail = textwrap.dedent(HEAD), f"def give():\n    return {made}\n"
+    return make_module(head + textwrap.dedent(before) + tail)
+
+
+def record_it(path: Path, module: Any, name: str = "give") -> Any:
+    with stepfork.record(path, tools=[module.__name__]):
+        return getattr(module, name)()
+
+
+def replay_it(path: Path, module: Any, name: str = "give") -> Any:
+    with stepfork.replay(path):
+        return getattr(module, name)()
+
+
+def become(module: Any, after: str) -> None:
+    """The class is another one now; the tool stays the function that it is."""
+    exec(textwrap.dedent(after), vars(module))  # noqa: S102 - as an edit and an import would
+
+
+KINDS = {
+    "dataclass": "@dataclasses.dataclass\nclass Order:\n",
+    "dataclass with slots": "@dataclasses.dataclass(slots=True)\nclass Order:\n",
+    "pydantic dataclass": "@pydantic.dataclasses.dataclass\nclass Order:\n",
+    "attrs": "@attrs.define\nclass Order:\n",
+    "attrs without slots": "@attrs.define(slots=False)\nclass Order:\n",
+    "model": "class Order(pydantic.BaseModel):\n",
+    "model of version 1": "class Order(v1.BaseModel):\n",
+}
+both = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+
+@both
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("    ident: int\n", "no longer has the recorded field 'id' and has the field 'ident'"),
+        ("    ident: int = 0\n", "no longer has the recorded field 'id' and has the field 'ident'"),
+        ("    id: int\n    note: str\n", "has the field 'note' that was not recorded"),
+        ("    other: int = 1\n    id: int = 2\n", None),
+        ("    note: str = 'none'\n", "no longer has the recorded field 'id'"),
+    ],
+    ids=["renamed", "renamed with default", "new and required", "new with default", "removed"],
+)
+def test_fields_of_a_class_changed(
+    make_module: Any, path: Path, kind: str, after: str, said: str | None
+) -> None:
+    module = module_of(make_module, kind + "    id: int\n", "Order(id=42)")
+    record_it(path, module)
+    become(module, kind + after)
+    if said is None:
+        again = replay_it(path, module)
+        assert type(again) is module.Order
+        assert (again.id, again.other) == (42, 1)
+        assert repr(again) == repr(module.Order(id=42))
+    else:
+        with pytest.raises(CassetteError, match=said) as caught:
+            replay_it(path, module)
+        assert f"{module.__name__}:Order" in str(caught.value)
+        assert "record again" in str(caught.value)
+        found = stepfork.load(path).calls[0].result
+        assert isinstance(found, Tagged)
+        assert found.value["fields"] == {"id": 42}  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize("kind", ["dataclass", "pydantic dataclass", "attrs without slots"])
+def test_attributes_that_are_not_declared_come_back(make_module: Any, path: Path, kind: str) -> None:
+    hook = "__attrs_post_init__" if "attrs" in kind else "__post_init__"
+    kind = KINDS[kind]
+    body = f"    id: int\n    def {hook}(self):\n        self.double = self.id * 2\n"
+    module = module_of(make_module, kind + body, "Order(id=4)")
+    record_it(path, module)
+    again = replay_it(path, module)
+    assert (again.id, again.double) == (4, 8)
+
+
+FACTORIES = {
+    "dataclass": "    tags: list = dataclasses.field(default_factory={})\n",
+    "attrs": "    tags: list = attrs.field(factory={})\n",
+    "model": "    tags: list = pydantic.Field(default_factory={})\n",
+    "model of version 1": "    tags: list = v1.Field(default_factory={})\n",
+}
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_a_new_field_gets_what_a_builtin_factory_makes_and_no_other_runs(
+    make_module: Any, path: Path, kind: str
+) -> None:
+    module = module_of(make_module, KINDS[kind] + "    id: int\n", "[Order(id=1), Order(id=2)]")
+    record_it(path, module)
+    become(module, KINDS[kind] + "    id: int\n" + FACTORIES[kind].format("list"))
+    first, second = replay_it(path, module)
+    first.tags.append("changed")
+    assert (first.id, second.id, second.tags) == (1, 2, [])
+    become(module, "ran = []\ndef made():\n    ran.append(1)\n    return []\n")
+    become(module, KINDS[kind] + "    id: int\n" + FACTORIES[kind].format("made"))
+    with pytest.raises(CassetteError, match="'tags' that was not recorded"):
+        replay_it(path, module)
+    assert not module.ran
+
+
+def test_models_that_take_extras_and_private_attributes(make_module: Any, path: Path) -> None:
+    before = """
+        class Open(pydantic.BaseModel):
+            model_config = {"extra": "allow"}
+            id: int
+            old: int = 1
+        class Closed(pydantic.BaseModel):
+            id: int
+            _seen: list = pydantic.PrivateAttr(default_factory=list)
+    """
+    module = module_of(make_module, before, "Open(id=1, more=[2], old=5), Closed(id=2)")
+    record_it(path, module)
+    after = """
+        class Open(pydantic.BaseModel):
+            model_config = {"extra": "allow"}
+            id: int
+            more: list = [0]
+        class Closed(pydantic.BaseModel):
+            id: int
+            _seen: list = pydantic.PrivateAttr(default_factory=list)
+            _count: int = pydantic.PrivateAttr(default=3)
+    """
+    become(module, after)
+    opened, closed = replay_it(path, module)
+    assert (opened.id, opened.more, opened.model_extra) == (1, [2], {"old": 5})
+    assert (closed._seen, closed._count) == ([], 3)
+    become(module, "class Closed(pydantic.BaseModel):\n    id: int\n")
+    with pytest.raises(CassetteError, match="no longer has the recorded field '_seen'"):
+        replay_it(path, module)
+
+
+def test_a_field_that_was_never_set_stays_so(make_module: Any, path: Path) -> None:
+    before = """
+        @dataclasses.dataclass
+        class Job:
+            id: int
+            started: float = dataclasses.field(init=False)
+            tags: list = dataclasses.field(default_factory=list)
+        def bare():
+            job = Job(1)
+            del job.tags
+            return job
+    """
+    module = module_of(make_module, before, "bare()")
+    record_it(path, module)
+    assert vars(replay_it(path, module)) == {"id": 1}
