@@ -1,4 +1,7 @@
-"""Runs the README as a new user would: its files in an empty folder, its commands in order, a real model."""
+"""Runs the README as a new user would: its files in an empty folder, its commands in order, a real model.
+
+Its links, and those of the other pages, lead somewhere; the rest of the pages is left to their own tests.
+"""
 
 from __future__ import annotations
 
@@ -85,3 +88,44 @@ def test_every_link_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    readme = set(re.findall(r"\]\(([^)#]+)", README))
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md"), ROOT / "CHANGELOG.md"]
+    assert {page.relative_to(ROOT).as_posix() for page in pages} <= readme
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, made as the usual hosts of git make them."""
+    titles = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_into_a_page_names_a_heading_of_it() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
+    links = 0
+    for page in pages:
+        for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)", page.read_text("utf-8")):
+            assert heading in headings(page.parent / target if target else page), f"{page}: #{heading}"
+            links += 1
+    assert links
+
+
+def test_every_file_that_the_page_on_how_it_is_built_names_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("stepfork/**/*.py")}
+    named = re.findall(r"`([\w./-]+\.py)`", page)
+    assert len(named) > 30
+    for name in named:
+        assert any(f"/{file}".endswith(f"/{name}") for file in files), name
+
+
+def test_no_file_says_where_the_checkout_is() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    files = [ROOT / name for name in listed.stdout.split("\0") if name] or [*ROOT.glob("stepfork/**/*.py")]
+    places = [f"{place}/" for place in (ROOT, Path(sys.prefix), Path.home()) if len(place.parts) > 2]
+    for file in files:
+        text = file.read_text("utf-8", "replace") if file.is_file() else ""
+        for place in places:
+            assert place not in text, f"{file} names {place}"
