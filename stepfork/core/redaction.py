@@ -281,7 +281,8 @@ class Redactor:
             if isinstance(value, Tagged) and value.tag in _BYTES:
                 return self._bytes(value, label, keys)
             if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
-                return self._walk({**value, "value": self._texts.keyed(label, str(value["value"]))}, keys)
+                rest: Any = self._walk({**value, "value": ""}, keys)
+                return {**rest, "value": self._texts.keyed(label, str(value["value"]))}
         return self._walk(value, keys)
 
     def _tagged(self, value: Tagged, keys: Keys) -> Plain:
