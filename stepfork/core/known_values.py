@@ -14,15 +14,11 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from stepfork.core.renaming import MARK, SHORTEST
-from stepfork.core.secret_names import COOKIES, is_word
+from stepfork.core.secret_names import COOKIES, MODEL, is_word
 
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
 _WORD: Final = re.compile(r"[A-Za-z][a-z]{7,14}\Z")
 _UNSPEAKABLE: Final = re.compile(r"(?i)[^aeiouy]{5}")
-_MODEL: Final = re.compile(
-    r"(?:gpt|chatgpt|o\d|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|text-embedding)"
-    r"[\d.]{0,4}(?:[-.:][a-z0-9.]{1,12})*\Z"
-)
 _LANGUAGE: Final = frozenset(keyword.kwlist) | frozenset(dir(builtins)) | sys.stdlib_module_names
 _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
@@ -162,7 +158,7 @@ def _may_spread(value: str, label: str) -> bool:
 
 def _is_ordinary(value: str) -> bool:
     """Whether a value is a word, a name of the language or of a model: texts and class names hold those."""
-    if value in _LANGUAGE or _MODEL.match(value):
+    if value in _LANGUAGE or MODEL.match(value):
         return True
     return _WORD.match(value) is not None and _UNSPEAKABLE.search(value) is None
 

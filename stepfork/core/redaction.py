@@ -17,7 +17,7 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.model import OPAQUE, Plain, Tagged
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER, placeholders_in
-from stepfork.core.secret_shapes import RUN
+from stepfork.core.secret_shapes import RUN, is_reference
 from stepfork.core.text_redaction import TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -26,6 +26,7 @@ _CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
 _CLASSES: Final = frozenset({"class", "enum"})
 """Tags of which the text is a name."""
 _NOT_OBJECTS: Final = frozenset({"map", "tuple", "set", "frozenset", "deque", "counter", "namespace"})
+_SEVERAL: Final = frozenset({"tuple", "set", "frozenset"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 
 
@@ -48,6 +49,14 @@ class Keys(Enum):
 _ENUMERATED: Final = frozenset({"role", "object", "type", "finish_reason", "status", "model"})
 _CONSTANT: Final = re.compile(r"[a-z][a-z0-9]{0,15}(?:[._/:-][a-z0-9]{1,15}){0,7}\Z")
 _BELOW: Final = {"arguments": Keys.ALL, "wire": Keys.WIRE}
+
+
+def _said(value: Tagged) -> str:
+    """What bytes say, if it is a name."""
+    try:
+        return base64.b64decode(str(value.value), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def _is_name(key: str, text: str, fields: dict[str, Plain], keys: Keys) -> bool:
@@ -239,6 +248,8 @@ class Redactor:
                             others.append((content, below))
             elif isinstance(item, list):
                 stack.extend(item)
+                if keys is Keys.ALL and texts.labels_in(item):
+                    clean = False
             elif isinstance(item, Tagged) and item.tag not in OPAQUE:
                 if item.tag in _BYTES or item.tag == "map":
                     clean = False
@@ -267,7 +278,8 @@ class Redactor:
                 mapping[name] = new
             return mapping if changed else value
         if isinstance(value, list):
-            items = [self._walk(item, keys) for item in value]
+            labels = self._texts.labels_in(value) if keys is Keys.ALL else {}
+            items = [self._item(labels.get(at, ""), item, keys) for at, item in enumerate(value)]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         if isinstance(value, Tagged):
             return self._tagged(value, keys)
@@ -280,10 +292,22 @@ class Redactor:
                 return self._texts.keyed(label, value)
             if isinstance(value, Tagged) and value.tag in _BYTES:
                 return self._bytes(value, label, keys)
+            if isinstance(value, list):
+                items = [self._under(label, item, keys) for item in value]
+                return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+            if isinstance(value, Tagged) and value.tag in _SEVERAL:
+                inner = self._item(label, value.value, keys)
+                return value if inner is value.value else Tagged(value.tag, inner)
             if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
                 rest: Any = self._walk({**value, "value": ""}, keys)
                 return {**rest, "value": self._texts.keyed(label, str(value["value"]))}
         return self._walk(value, keys)
+
+    def _under(self, label: str, item: Plain, keys: Keys) -> Plain:
+        """One of several values under a secret key: a header's, or a cookie with its name."""
+        if isinstance(item, str) and is_reference(item):
+            return self._walk(item, keys)
+        return self._item(label, item, keys) if isinstance(item, str | dict) else self._walk(item, keys)
 
     def _tagged(self, value: Tagged, keys: Keys) -> Plain:
         if value.tag in OPAQUE or value.tag in _CLASSES:
@@ -309,6 +333,9 @@ class Redactor:
         if not isinstance(pair, list) or len(pair) != 2:
             return self._walk(pair, keys)
         name, old = pair
+        if isinstance(name, Tagged) and name.tag in _BYTES:
+            shown_bytes, label = self._walk(name, keys), self._texts.label(_said(name), keys is Keys.ALL)
+            return [shown_bytes, self._item(label, old, keys)]
         if not isinstance(name, str):
             return self._walk(pair, keys)
         shown = self._texts.redact_key(name)

@@ -13,9 +13,13 @@ def _words(text: str) -> frozenset[str]:
 
 _NAMES: Final = _words(
     "api_key api_keys authorization proxy_authorization cookie cookies set_cookie password passwd passphrase "
-    "secret client_secret secret_key secret_access_key private_key token access_token refresh_token id_token "
+    "secret secrets client_secret secret_key secret_access_key private_key "
+    "token access_token refresh_token id_token "
     "session_token auth_token api_token bearer_token subscription_key "
-    "amz_security_token amz_signature goog_signature dd_application_key secret_key_base"
+    "amz_security_token amz_signature goog_signature dd_application_key secret_key_base "
+    "passwords access_tokens refresh_tokens auth_tokens "
+    "pgpassword accesskey csrf_token xsrf_token "
+    "sas_token gh_token hf_token ssh_key jsessionid phpsessid"
 )
 _BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
 _TAILS: Final = _words(
@@ -27,17 +31,28 @@ _TAILS: Final = _words(
     "master_key auth_key password passwd passphrase"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""
-_LOUD_TAILS: Final = _words("token secret pat pass")
+_LOUD_TAILS: Final = _words("token secret pat pass key")
 """Endings that count in the spelling of the environment only: ``GITHUB_TOKEN``."""
 _NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
 _NO_PASS: Final = _words("test tests check checks all first second last single did must")
+_NO_KEY: Final = _words(
+    "public primary foreign sort partition cache hash index object row route dedupe idempotency lookup range "
+    "group unique composite natural surrogate shift ctrl alt hot any press enter escape return tab delete "
+    "map dict json event message s3 storage file path redis registry feature flag license translation"
+)
 _NO_SECRET: Final = _words("no has is max min num show hide forgot reset require requires use allow needs")
 _IN_ANSWERS: Final = _words("client_secret api_key access_token refresh_token id_token password")
 """Keys that hold secrets even where a key is a field of what an SDK was answered."""
 _WORDS: Final = frozenset(_BY_LETTERS) | _words(
     "undefined required optional disabled redacted placeholder unlimited anonymous encrypted"
 )
+_NUMBER: Final = re.compile(r"(?<=[A-Za-z])[_-]?\d{1,2}\Z")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+MODEL: Final = re.compile(
+    r"(?:gpt|chatgpt|o\d|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|text-embedding)"
+    r"[\d.]{0,4}(?:[-.:][a-z0-9.]{1,12})*\Z"
+)
+"""The name of a model."""
 LONGEST_NAME: Final = 64
 COOKIES: Final = frozenset({"cookie", "cookies", "set_cookie"})
 _KEYWORDS: Final = (
@@ -65,6 +80,8 @@ def _holds_secret(key: str, name: str) -> bool:
     if name in _NAMES:
         return True
     words = name.split("_")
+    if _NUMBER.search(name):
+        return _holds_secret(_NUMBER.sub("", key), _NUMBER.sub("", name))
     if len(words) < 2 or words[0] in _NO_SECRET:
         return False
     if (
@@ -75,7 +92,7 @@ def _holds_secret(key: str, name: str) -> bool:
         return True
     if not key.isupper() or words[-1] not in _LOUD_TAILS:
         return False
-    return words[-2] not in (_NO_PASS if words[-1] == "pass" else _NO_TOKEN)
+    return words[-2] not in {"pass": _NO_PASS, "key": _NO_KEY}.get(words[-1], _NO_TOKEN)
 
 
 @dataclass(slots=True)

@@ -20,10 +20,10 @@ from stepfork.core.secret_shapes import RUN, SHAPES, Span, is_reference, shaped
 
 _CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secret
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-_AFTER_NAME: Final = frozenset("\"'`\\] \t=:")
+_AFTER_NAME: Final = frozenset("\"'`\\] \t=:0123456789")
 _SEPARATOR: Final = re.compile(
     r"""(?P<close>\\{0,8}["'`]?)\]?(?:[ ]is(?=:))?"""
-    r"""[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:))[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
+    r"""[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:)(?:\*\*)?)[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
 )
 # Few `=`, `:` and `?` inside a value: so no text is scanned again from each of many names.
 _BARE: Final = re.compile(r"[^\s\"'`<>\\,;&(){}\[\]|:=]++(?:[:=]++[^\s\"'`<>\\,;&(){}\[\]|:=]++){0,3}+={0,2}")
@@ -43,6 +43,11 @@ _IN_BRACKETS: Final = re.compile(r"[^(\[]*+[(\[](?!.*[)\]}][A-Za-z0-9])", re.DOT
 """A call or an item: nothing that a word could be goes on after its bracket."""
 _COOKIE: Final = re.compile(r"[\w!#$%&'*+.^|~-]{1,128}+=([^\s\"'<>\\`;,]++)(?:;[ \t]*)?")
 _SCHEME_VALUE: Final = re.compile(r"[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,}+)")
+_TWO_WORDS: Final = re.compile(
+    r"(?i)\b(api|access|secret|auth|private|client|refresh|bearer) (key|token|secret)\Z"
+)
+_PLAIN_COOKIE: Final = re.compile(r"[a-z]{1,15}\Z")
+_NUMBERED_WORD: Final = re.compile(r"[A-Za-z][a-z]{3,18}\d{0,2}\Z")
 _LONGEST_VALUE: Final = 4096
 _ESCAPED: Final = re.compile(r"\\([\"'`\\])")
 _TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
@@ -54,6 +59,23 @@ _FIELDS: Final = (
         "form-data",
         re.compile(
             r"name=\"(?P<name>[^\"\r\n]{1,64})\"(?:\r?\n[^\r\n]+){0,3}(?:\r?\n){2}(?P<value>\S{8,4096})"
+        ),
+    ),
+    (
+        "value",
+        re.compile(
+            r"(?:name|key)\\{0,3}[\"']?[ \t]{0,3}:[ \t]{0,3}\\{0,3}[\"']?"
+            r"(?P<name>[A-Za-z_][\w.-]{0,63})\\{0,3}[\"']?"
+            r"(?:,\s{0,40}|\s{1,40})\\{0,3}[\"']?value\\{0,3}[\"']?[ \t]{0,3}:[ \t]{0,3}\\{0,3}[\"']?"
+            r"(?P<value>[^\s\"'\\,}]{8,4096})"
+        ),
+    ),
+    ("ENV ", re.compile(r"\bENV (?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})")),
+    (
+        "--",
+        re.compile(
+            r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,63})[ \t]{1,3}[\"']?"
+            r"(?P<value>[^\s\"'\\-][^\s\"'\\]{7,4095})"
         ),
     ),
     (
@@ -130,6 +152,7 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
                 secret = False
             else:
                 secret = is_credible(value) and RUN.search(value[:300]) is not None
+                secret = secret and not _NUMBERED_WORD.match(value)
             if secret:
                 yield Span(match.start(1), _CONTEXT, match.start(1) + len(value), "authorization")
 
@@ -160,12 +183,16 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
     for word in names.words:
         done = 0
         for end in _places(lower, word, _AFTER_NAME):
+            while text[end : end + 1].isdecimal():
+                end += 1
             separator = _SEPARATOR.match(text, end) if end >= done else None
             if separator is None:
                 continue
             named = True
             head = text[max(0, end - LONGEST_NAME) : end]
             key = head[len(head.rstrip(_IN_NAME)) :]
+            if first := _TWO_WORDS.search(head):
+                key = f"{first[1]}_{first[2]}"
             label = names.label(key) or names.label_in_text(key, in_query=_in_query(text, end - len(key)))
             if label in COOKIES:
                 found, done = _cookies(text, separator.end(), label)
@@ -187,7 +214,7 @@ def _cookies(text: str, at: int, label: str) -> tuple[list[Span], int]:
     spans: list[Span] = []
     while match := _COOKIE.match(text, at):
         at = match.end()
-        if not is_reference(match[1]):
+        if not is_reference(match[1]) and not _PLAIN_COOKIE.match(match[1]):
             spans.append(Span(match.start(1), _CONTEXT, match.end(1), label))
         if label == "set_cookie":
             break
@@ -202,7 +229,7 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
     if tight and _in_query(text, start):
         match = _IN_QUERY.match(text, at)
         return match.span() if match and not is_reference(match[0]) else None
-    if before.endswith(":") and not tight:
+    if before.endswith(":") and not tight and before.lower() != "$env:":
         return None  # arn:aws:...:secret:NAME
     if separator["quote"]:
         return _quoted(text, separator)

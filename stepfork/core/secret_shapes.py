@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from stepfork.core.secret_names import is_word
+from stepfork.core.secret_names import MODEL, is_word
 from stepfork.core.secret_tokens import TOKENS
 
 
@@ -64,6 +64,7 @@ _REFERENCE: Final = re.compile(
       | [*•._-]+\Z | [xX]+\Z                                  # a mask
       | [A-Z]+(?:_[A-Z]+)+\Z | (?i:your|my|the)[_-]           # YOUR_API_KEY
       | arn: | AWS4-HMAC | \w+://(?!\S*@) | (?:~|\.{1,2})?/[a-z_.][\w.@/-]*\Z    # a name, an address, a path
+      | value\d*\Z                                            # key=value1
       | \d{4}-\d\d-\d\d                                       # a date
     """,
     re.VERBOSE,
@@ -73,7 +74,7 @@ _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 
 def is_reference(value: str) -> bool:
     """Whether a value stands for a secret without being one: ``$TOKEN``, ``YOUR_API_KEY``, ``self.token``."""
-    if _REFERENCE.match(value) or is_word(value):
+    if _REFERENCE.match(value) or is_word(value) or MODEL.match(value):
         return True
     if not _DOTTED.match(value):
         return False
@@ -168,6 +169,20 @@ SHAPES: Final = (
         re.compile(r"curl [^\n]{0,300}?(?<=\s)(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:([^\s'\"]+)"),
         group=1,
         check=lambda value: not is_reference(value),
+    ),
+    Shape(
+        "password",
+        "IDENTIFIED ",
+        re.compile(r"\bIDENTIFIED (?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"),
+        group=2,
+        check=lambda value: not is_reference(value),
+    ),
+    Shape(
+        "token",
+        "@",
+        re.compile(r"(?<=://)([A-Za-z0-9_-]{20,255}+)@(?!\S{0,40}sentry)"),
+        group=1,
+        check=lambda value: RUN.search(value) is not None and _looks_mixed(value),
     ),
     Shape(
         "password",

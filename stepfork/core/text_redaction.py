@@ -120,6 +120,20 @@ class TextRedactor:
                     return content, label
         return None
 
+    def labels_in(self, items: Sequence[object]) -> dict[int, str]:
+        """Which items of a list are secrets, for what stands before them: ``["X-Api-Key", "..."]`` or an
+        option of a command (``["--password", "..."]``). They have to look like one.
+        """
+        labels = {}
+        for at in range(1, len(items)):
+            name, value = items[at - 1], items[at]
+            if not isinstance(name, str) or not isinstance(value, str):
+                continue
+            label = self.label(name) if len(items) == 2 or name.startswith("--") else ""
+            if label and (is_credible(value) or (label in COOKIES and _COOKIE_VALUE.search(value))):
+                labels[at] = label
+        return labels
+
     def redact_known(self, text: str) -> str:
         """The text with nothing replaced but the values known so far."""
         text = self._reencoded(text)
@@ -255,18 +269,19 @@ class TextRedactor:
         """JSON text: its strings are looked at decoded and replaced in place; no other byte changes."""
         parts: list[str] = []
         done = 0
-        label = ""
+        key = label = named = ""
         colon = 0
         for match in _JSON_STRING.finditer(text):
             token = match[1]
             old = json.loads(token, strict=False) if "\\" in token else token[1:-1]
             if match[2]:
-                new = self.redact_key(old)
-                label, colon = self.label(old, not wire), match.end()
+                new, pair = self.redact_key(old), (key, old)
+                key, colon = old, match.end()
+                label = self.label(old, not wire) or (named if pair in _NAMED and not wire else "")
             else:
                 keyed = label and old and not text[colon : match.start()].strip()
                 new = self.keyed(label, old) if keyed else self.redact(old)
-                label = ""
+                label, named = "", self.label(old) if key in ("name", "key") else ""
             if new != old:
                 parts += (text[done : match.start()], json.dumps(new, ensure_ascii=token.isascii()))
                 done = match.end(1)

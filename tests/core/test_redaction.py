@@ -311,7 +311,6 @@ def test_only_texts_that_are_not_empty_are_replaced_under_a_key() -> None:
         "token": 5,
         "secret": None,
         "api_key": "",
-        "cookie": ["a"],
         "authorization": True,
         "private_key": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     }

@@ -473,3 +473,61 @@ def test_C120_a_value_that_cannot_be_recorded_is_named_without_its_secrets(
     assert "of type object" in message
     assert TOKEN not in message
     assert json.dumps(TOKEN)[1:-1] not in message
+
+
+PLAIN = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"X-Api-Key": [PLAIN]},
+        {"X-Api-Key": (PLAIN, "x")},
+        {"Set-Cookie": [f"sid={PLAIN}; Path=/"]},
+        {"cookies": [{"name": "sid", "value": PLAIN, "domain": "example.com"}]},
+        [("Accept", "*/*"), ("X-Api-Key", PLAIN)],
+        [["Cookie", f"a=b; sid={PLAIN}"]],
+        ["mysql", "--password", PLAIN, "-u", "root"],
+        ("tool", "--api-key", PLAIN),
+        {b"api_key": PLAIN.encode()},
+        {b"x-api-key": PLAIN, 1: 2},
+        {"OPENAI_KEY": PLAIN},
+        {"PGPASSWORD": PLAIN},
+        {"passwords": [PLAIN, "y"]},
+        {"password_2": PLAIN},
+        {"accesskey": PLAIN},
+        {"JSESSIONID": PLAIN},
+        {"client_secret": {"value": PLAIN, "expires_at": 1}},
+    ],
+    ids=repr,
+)
+def test_C112_secrets_in_lists_pairs_and_under_more_names(tools: Any, tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path, tools=[tools.__name__]):
+        tools.free(value)
+        tools.free(f"and {PLAIN} elsewhere")
+    assert_no_secret(tmp_path, PLAIN)
+    with stepfork.replay(path, tools=[tools.__name__]):
+        tools.free(value)
+        tools.free(f"and {PLAIN} elsewhere")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["password", "username"],
+        [["password", "string"], ["token", "required"]],
+        {"secrets": ["API_KEY", "DB_PASSWORD"]},
+        {"password": {"type": "string", "value": "x"}},
+        ["deploy", "--token", "--verbose"],
+        ["deploy", "--password", "$DB_PASSWORD"],
+        {"SORT_KEY": "created_at", "PRIMARY_KEY": "id", "sha256": "x", "step_1": "y"},
+        {"pwd": "/srv/app"},
+    ],
+    ids=repr,
+)
+def test_C114_lists_pairs_and_names_that_hold_none(tools: Any, tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path, tools=[tools.__name__]):
+        tools.free(value)
+    assert "<secret:" not in path.read_text()
