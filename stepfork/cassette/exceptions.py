@@ -258,9 +258,9 @@ def _said(error: BaseException) -> str:
 
 def _decode(form: Any, decoder: Decoder) -> BaseException:
     by_constructor = isinstance(form, dict) and "init" in form
-    given = "init" if by_constructor else "args"
-    fields = parts(form, ("class", given), _AROUND)
-    arguments = decoder.items(fields[given])
+    required, optional = (("class", "init"), _AROUND) if by_constructor else (("class",), ("args", *_AROUND))
+    fields = parts(form, required, optional)
+    arguments = decoder.items(fields["init"] if by_constructor else fields.get("args", []))
     attributes = decoder.fields(fields.get("attributes", {}))
     cause = _decode(fields["cause"], decoder) if "cause" in fields else None
     notes = decoder.items(fields.get("notes", []))

@@ -7,21 +7,23 @@ whose checksum is absent or wrong is validated as a whole before anything of it 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
+from stepfork.cassette.placed import check_at, decode_at, field_of, look_at
 from stepfork.cassette.public import call_tree
-from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks, look
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
-from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
+from stepfork.core.model import Call, Plain, Recorded, Status, Trajectory, describe
 from stepfork.core.renaming import IN_BASE64, MARK
 from stepfork.errors import CassetteError
 
@@ -195,7 +197,42 @@ class StoredCassette:
         """The top-level call of that number (from 0) with its children, as users see it."""
         first = self.tops[number]
         last = self.tops[number + 1] if number + 1 < len(self.tops) else len(self)
-        return call_tree([self.recorded(at) for at in range(first, last)], self._classes)[0]
+        return self._tree(first, last)[0]
+
+    def _tree(self, first: int, last: int) -> tuple[Call, ...]:
+        """The calls at these positions as users see them."""
+
+        def located(fault: Fault, at: int) -> CassetteError:
+            return self._documents.located(fault, self._places[first + at])
+
+        return call_tree([self.recorded(at) for at in range(first, last)], self._classes, located)
+
+    def entrypoint_args(self) -> Any:
+        """The arguments that the entrypoint was recorded with.
+
+        Raises:
+            CassetteError: if they cannot be rebuilt.
+        """
+        try:
+            return decode_at("args", self.header.args, self._classes)
+        except Fault as fault:
+            problem = fault.problem if "record again" in fault.problem else f"{fault.problem}; {_MEND}"
+            raise self._documents.located(Fault(fault.field, problem), 0) from None
+
+    def unreadable(self, problem: BadValue, outcome: dict[str, Plain]) -> CassetteError:
+        """The error for what a call came to (or its stream) that cannot be rebuilt."""
+        said = str(problem)
+        if not any(way in said for way in ("record again", "allow_classes", "codecs")):
+            said = f"{said}; {_MEND}"
+        for at in range(len(self)):
+            recorded = self.recorded(at)
+            if outcome is recorded.outcome or outcome is recorded.outcome.get("stream"):
+                number = bisect_right(self.tops, at)
+                what = describe(recorded.call.kind, recorded.call.name)
+                field = field_of(problem, recorded.outcome, self._classes)
+                fault = Fault(field, f"call #{number}, {what}: {said}")
+                return self._documents.located(fault, self._places[at])
+        return CassetteError(said, file=self.path)
 
     def all_recorded(self) -> list[Recorded]:
         """Every call in file order."""
@@ -226,7 +263,7 @@ class StoredCassette:
             around += [(last, "output", self.end.output), (last, "error", self.end.error)]
         for place, field, value in around:
             try:
-                _check_value(field, value)
+                check_at(field, value)
             except Fault as fault:
                 yield self._documents.located(fault, place)
         if sound:
@@ -257,12 +294,17 @@ class StoredCassette:
         for problem in self.problems():
             raise problem
         end = self.end
+        try:
+            output = look_at("output", end.output, self._classes) if end is not None else None
+            error = look_at("error", end.error, self._classes) if end is not None else None
+        except Fault as fault:
+            raise self._documents.located(fault, len(self.slices) - 1) from None
         return Trajectory(
             name=self.header.name,
             status=self.status,
-            output=look(end.output, self._classes) if end is not None and end.has_output else None,
-            error=look(end.error, self._classes) if end is not None and end.error is not None else None,
-            calls=call_tree(self.all_recorded(), self._classes),
+            output=output,
+            error=error,
+            calls=self._tree(0, len(self)),
             header=frame.header_document(self.header),
         )
 
@@ -338,25 +380,9 @@ class StoredCassette:
 def _check_values(document: schema.Document) -> None:
     recorded, extension = document.recorded, document.extension
     if extension is None:
-        _check_value("args" if recorded.call.kind == "tool" else "request", recorded.call.args)
+        check_at("args" if recorded.call.kind == "tool" else "request", recorded.call.args)
     else:
-        _check_value("request", extension.changed)
-        _check_value("append", dict(extension.append))
+        check_at("request", extension.changed)
+        check_at("append", dict(extension.append))
     for field, value in recorded.outcome.items():
-        _check_value(field, value)
-
-
-def _check_value(field: str, value: Plain, checker: Decoder | None = None) -> None:
-    """`checker` has seen what stands before in the same field, which a value may name."""
-    checker = checker or checks()
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _check_value(f"{field}.{key}", item, checker)
-    elif isinstance(value, list):
-        for at, item in enumerate(value):
-            _check_value(f"{field}[{at}]", item, checker)
-    elif isinstance(value, Tagged):
-        try:
-            checker.decode(value)
-        except BadValue as problem:
-            raise Fault(field, str(problem)) from None
+        check_at(field, value)

@@ -12,7 +12,7 @@ import click
 
 from stepfork.api import Session
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import Unsupported, decode, encode
+from stepfork.cassette.values import Unsupported, encode
 from stepfork.cli import output
 from stepfork.cli.entrypoint import (
     Arguments,
@@ -70,7 +70,7 @@ def export(
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     with output.stdout_is_stderr():
         loaded = _load(path, reference, own_root)
-    loaded.check(Arguments.of(decode(cassette.header.args), f"{where}: args"))
+    loaded.check(Arguments.of(cassette.entrypoint_args(), f"{where}: args"))
     plan = _plan(
         cassette, loaded, Path.cwd() if test is None else test.parent, _plain(expected, expect_output)
     )

@@ -14,7 +14,6 @@ import click
 from stepfork.api import Session, install
 from stepfork.cassette.frame import Header
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import decode
 from stepfork.cli import output
 from stepfork.cli.entrypoint import Arguments, Reference, check_own, load, specs, working_directory_first
 from stepfork.cli.faults import FAILED, FINE, own_fault, users_traceback
@@ -52,7 +51,7 @@ def replay(
     cassette = open_cassette(path, of_today=True)
     expected = None if expect_output is None else read_expectation(expect_output)
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
-    arguments = Arguments.of(decode(cassette.header.args), f"{where}: args")
+    arguments = Arguments.of(cassette.entrypoint_args(), f"{where}: args")
     _apply(env, cassette.header, where)
     settings = workspace.settings()
     # to the end of the process: a thread that outlives the entrypoint must not go live either

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from stepfork.cassette.values import BadValue
 from stepfork.core.model import Recorded
 from stepfork.instrument import driver
-from stepfork.instrument.adapter import Target
+from stepfork.instrument.adapter import Outcome, Target
 from stepfork.instrument.waiting import until_cancelled
 
 
@@ -51,6 +51,10 @@ class Playback(Protocol):
     @property
     def cancelled(self) -> bool:
         """Whether its last step was cancelled while it was awaited."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What was recorded of it."""
 
     @property
     def late(self) -> bool:
@@ -170,7 +174,7 @@ def _replay(play: Playback) -> Generator[Any, Any, Any]:
             driver.wait_to_be_given_up()
         return play.end()
     except BadValue as problem:
-        raise driver.unreadable(problem) from None
+        raise driver.unreadable(problem, play.outcome) from None
 
 
 async def agenerate(
@@ -197,7 +201,7 @@ async def agenerate(
                 await until_cancelled()
             step.end()
         except BadValue as problem:
-            raise driver.unreadable(problem) from None
+            raise driver.unreadable(problem, step.outcome) from None
         return
     body = live()
     go_on: Callable[[], Any] = body.__anext__

@@ -173,7 +173,7 @@ def replayed(
             try:
                 error = _decoded(end["broken"], module)
             except BadValue as problem:
-                raise driver.unreadable(problem) from None
+                raise driver.unreadable(problem, end) from None
             raise error
         if end.get("closed") or end.get("cancelled"):
             raise read_further()

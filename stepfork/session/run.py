@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
@@ -304,6 +304,11 @@ class Run:
         """An answered call was cancelled or unfinished when it was recorded, and waits in vain: a fault."""
         assert self._replayer is not None
         return self.latch(self._replayer.unanswered(recorded))
+
+    def unreadable(self, problem: BadValue, outcome: dict[str, Plain]) -> StepforkError:
+        """What a recorded call came to cannot be rebuilt: a latched fault that names its place and call."""
+        assert self._replayer is not None
+        return self.latch(self._replayer.cassette.unreadable(problem, outcome))
 
     def compare(self, recorded: Recorded, place: str, expected: dict[str, Plain], actual: Plain) -> None:
         """What the agent gives to an answered call that goes on (a generator) must be what it gave it then.

@@ -6,7 +6,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from support.command import Project
 
 import stepfork
 from stepfork.core.model import Tagged
@@ -171,3 +173,112 @@ def test_a_field_that_was_never_set_stays_so(make_module: Any, path: Path) -> No
     module = module_of(make_module, before, "bare()")
     record_it(path, module)
     assert vars(replay_it(path, module)) == {"id": 1}
+
+
+CHANGED = {
+    "an enum's member": (
+        "class It(enum.Enum):\n    A = 1\n    B = 2\n",
+        "It.B",
+        "class It(enum.Enum):\n    A = 1\n",
+    ),
+    "a flag": (
+        "class It(enum.Flag):\n    A = 1\n    B = 2\n    C = 4\n",
+        "It.A | It.C",
+        "class It(enum.Flag, boundary=enum.STRICT):\n    A = 1\n    B = 2\n",
+    ),
+    "a named tuple's fields": (
+        "class It(typing.NamedTuple):\n    x: int\n",
+        "It(1)",
+        "class It(typing.NamedTuple):\n    y: int\n",
+    ),
+    "the kind of class": (
+        "@dataclasses.dataclass\nclass It:\n    x: int\n",
+        "It(1)",
+        "class It(pydantic.BaseModel):\n    x: int\n",
+    ),
+    "its name": (
+        "class It(enum.Enum):\n    A = 1\n",
+        "It.A",
+        "class Other(enum.Enum):\n    A = 1\nIt = Other\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_changed_stays_as_it_stands_where_it_is_only_looked_at(
+    make_module: Any, path: Path, change: str
+) -> None:
+    before, made, after = CHANGED[change]
+    module = module_of(make_module, before, f"[{made}]")
+    record_it(path, module)
+    become(module, after)
+    (found,) = stepfork.load(path).calls[0].result
+    assert isinstance(found, Tagged)
+    with pytest.raises(CassetteError) as caught:
+        replay_it(path, module)
+    line = 1 + path.read_text().splitlines().index(
+        next(it for it in path.read_text().splitlines() if found.tag in it)
+    )
+    assert str(caught.value).startswith(f"{path}:{line}: result[0]: call #1, tool 'give': ")
+    assert str(caught.value).count("\n") == 0
+    assert (caught.value.file, caught.value.field) == (path, "result[0]")
+    assert "record again" in str(caught.value)
+
+
+DAMAGED = {
+    "array": ("!array {dtype: int64, values: [1], shape: [9]}", True),
+    "array of bytes": ("!array {dtype: int64, values: !bytes AAAA, shape: [9]}", True),
+    "array of nothing known": ("!array {dtype: nonsense, values: [1]}", False),
+    "array in an order": ("!array {dtype: int64, values: [1], order: Q}", True),
+    "numpy": ("!numpy {dtype: nonsense, value: 1}", False),
+    "numpy of bytes": ("!numpy {dtype: float64, value: !bytes AAAA}", True),
+    "series": (
+        "!series {name: a, values: !array {dtype: int64, values: [1, 2]}, index: {range: [0, 9, 1]}}",
+        True,
+    ),
+    "frame": (
+        "!dataframe {columns: [{name: a, values: !array {dtype: int64, values: [1]}}], "
+        "index: {range: [0, 9, 1]}}",
+        True,
+    ),
+    "index": ("!index {range: [0, 9, 0]}", True),
+    "index of nothing": ("!index {}", True),
+    "index of names": ("!index {tuples: [!tuple [1, 2]], names: [a, b, c]}", False),
+    "pandas": ("!pandas {type: Stamp, value: x}", True),
+    "a moment": ("!pandas {type: Timestamp, value: long ago}", False),
+}
+
+
+def damaged(spelled: str) -> str:
+    return f"stepfork: 1\nname: a\n---\ntool: f\nresult:\n- {spelled}\n---\nend: completed\n"
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_damaged_contents_are_an_error_with_file_line_and_field(path: Path, what: str) -> None:
+    path.write_text(damaged(DAMAGED[what][0]), "utf-8")
+    assert pd.DataFrame().empty  # pandas is imported, so that contents are built
+    with pytest.raises(CassetteError) as caught:
+        stepfork.load(path)
+    assert str(caught.value).startswith(f"{path}:6: result[0]: ")
+
+
+def test_validate_finds_what_can_be_found_without_the_library(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    for number, (spelled, _) in enumerate(DAMAGED.values()):
+        project.write(f"{number}.yaml", damaged(spelled))
+    done = project.run("validate", *(f"{number}.yaml" for number in range(len(DAMAGED))))
+    assert done.status == 2
+    assert "Traceback" not in done.err
+    found = {int(line.partition(".yaml:6: result[0]: ")[0]) for line in done.err.splitlines()}
+    assert found == {number for number, (_, seen) in enumerate(DAMAGED.values()) if seen}
+
+
+def test_an_error_without_args_replays(make_module: Any, path: Path) -> None:
+    module = make_module("def give():\n    raise ValueError()\n")
+    with stepfork.record(path, tools=[module.__name__]), pytest.raises(ValueError, match=r"\A\Z"):
+        module.give()
+    text = path.read_text("utf-8")
+    assert 'class: "builtins:ValueError", args: []' in text or "args: []" in text
+    path.write_text(text.replace(", args: []", ""), "utf-8")
+    with pytest.warns(UserWarning, match="was changed"), stepfork.replay(path), pytest.raises(ValueError):
+        module.give()

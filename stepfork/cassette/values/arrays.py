@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import sys
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ _READABLE: Final = 64
 """Items up to which an array of numbers stands as numbers."""
 _LARGEST: Final = 1 << 28
 """Bytes of an array that is spelled out, so that a file of a few letters cannot ask for all memory."""
+_SIZED: Final = re.compile(r"(?:u?int|float|complex)(8|16|32|64|128)")
 _NUMBERS: Final = "biuf"
 _TEXTS: Final = "US"
 
@@ -81,6 +83,10 @@ def _decode_array(content: Any, decoder: Decoder) -> Any:
     shape = fields.get("shape", [len(values)])
     if not isinstance(shape, list) or any(type(size) is not int or size < 0 for size in shape):
         raise BadValue("'shape' must be a list of sizes")
+    if fields.get("order", "F") != "F":
+        raise BadValue("'order' must be F, or be left out")
+    _check_dtype(name)
+    _check_count(len(values), shape, _size_of(name) if isinstance(values, bytes) else 1)
     numpy = decoder.library("numpy")
     array = _array(numpy, name, values, tuple(shape))
     return numpy.asfortranarray(array) if fields.get("order") == "F" else array
@@ -91,12 +97,38 @@ def _array(numpy: Any, name: Any, values: Any, shape: tuple[int, ...]) -> Any:
     count = math.prod(shape)
     if isinstance(values, bytes):
         return numpy.frombuffer(values, dtype=dtype).reshape(shape).copy()
-    if len(values) != count or count * dtype.itemsize > _LARGEST:
-        raise BadValue(f"{len(values)} values do not make an array of the shape {list(shape)}")
+    _check_count(len(values), list(shape), 1)
+    if count * dtype.itemsize > _LARGEST:
+        raise BadValue(f"an array of the shape {list(shape)} and the type {name} is larger than 256 MB")
     array = numpy.empty(count, dtype=dtype)
     for at, item in enumerate(values):
         array[at] = item
     return array.reshape(shape)
+
+
+def _check_dtype(spelled: Any) -> None:
+    """What can be told of the name of a type without numpy."""
+    named = spelled if isinstance(spelled, list) else [["", spelled]]
+    for item in named:
+        if not isinstance(item, list) or len(item) < 2 or not all(isinstance(part, str) for part in item[:2]):
+            raise BadValue("'dtype' must be the name of a type, or pairs of a name and a type")
+
+
+def _size_of(spelled: Any) -> int:
+    """How many bytes an item of a type has, if its name says so; else 0."""
+    found = _SIZED.fullmatch(spelled) if isinstance(spelled, str) else None
+    return int(found[1]) // 8 if found else 0
+
+
+def _is_text(spelled: str) -> bool:
+    return spelled.lstrip("<>|=")[:1] in _TEXTS
+
+
+def _check_count(given: int, shape: list[int], size: int) -> None:
+    """Whether so many values, or bytes of so many a value (0: not known), make an array of that shape."""
+    if size and given != math.prod(shape) * size:
+        what = f"{given} values do" if size == 1 else f"{given} bytes do"
+        raise BadValue(f"{what} not make an array of the shape {shape}")
 
 
 def _encode_scalar(value: Any, encoder: Encoder, path: str) -> Plain:
@@ -109,6 +141,9 @@ def _encode_scalar(value: Any, encoder: Encoder, path: str) -> Plain:
 def _decode_scalar(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("dtype", "value"))
     value = decoder.decode(fields["value"])
+    _check_dtype(fields["dtype"])
+    if isinstance(value, bytes) and isinstance(fields["dtype"], str) and not _is_text(fields["dtype"]):
+        _check_count(len(value), [], _size_of(fields["dtype"]))
     numpy = decoder.library("numpy")
     raw = isinstance(fields["value"], Tagged) and _dtype(numpy, fields["dtype"]).kind not in _TEXTS
     return _array(numpy, fields["dtype"], value if raw else [value], ())[()]

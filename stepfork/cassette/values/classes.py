@@ -5,6 +5,7 @@ An enum's member is looked up, the others are rebuilt from what they hold (`rebu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable
@@ -41,8 +42,10 @@ def _decode_enum(content: Any, decoder: Decoder) -> enum.Enum:
         kind = decoder.find(fields["class"], lambda found: issubclass(found, enum.Flag), "enum of flags")
         if type(fields["value"]) is not int:
             raise BadValue("the value of flags is a number")
-        known = kind._value2member_map_.get(fields["value"])  # type: ignore[attr-defined]
-        made = known or enum.Flag._missing_.__func__(kind, fields["value"])  # type: ignore[attr-defined]
+        made = kind._value2member_map_.get(fields["value"])  # type: ignore[attr-defined]
+        if made is None:
+            with contextlib.suppress(ValueError):
+                made = enum.Flag._missing_.__func__(kind, fields["value"])  # type: ignore[attr-defined]
         if type(made) is not kind:
             raise Missing(
                 f"{fields['class']!r} has no flags {fields['value']}; record again, or put them back"

@@ -33,6 +33,8 @@ def _decode_frame(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("columns", "index"), ("labels", "names"))
     if not isinstance(fields["columns"], list):
         raise BadValue("'columns' must be a sequence")
+    for column in fields["columns"]:
+        _check_lengths(column, fields["index"])
     columns = [_decode_column(column, decoder) for column in fields["columns"]]
     names = decoder.items(fields.get("names", []))
     pandas = decoder.library("pandas")
@@ -57,6 +59,7 @@ def _encode_series(series: Any, encoder: Encoder, path: str) -> Plain:
 def _decode_series(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("name", "values", "index"), ("dtype", "categories", "ordered"))
     column = {key: item for key, item in fields.items() if key != "index"}
+    _check_lengths(column, fields["index"])
     name, values = _decode_column(column, decoder)
     pandas = decoder.library("pandas")
     return pandas.Series(values, index=_decode_index(pandas, fields["index"], decoder), name=name)
@@ -105,6 +108,36 @@ def _decode_column(content: Any, decoder: Decoder) -> tuple[Any, Any]:
         categories = decoder.items(fields.get("categories"))
         dtype = pandas.CategoricalDtype(categories, ordered=fields.get("ordered") is True)
     return name, pandas.array(values, dtype=dtype)
+
+
+def _check_lengths(column: Any, index: Any) -> None:
+    """What can be told without pandas: whether a column has a value for each label."""
+    _check_labels(index)
+    values, labels = _length_of(column), _length_of(index)
+    if None not in (values, labels) and values != labels:
+        raise BadValue(f"{values} values do not fit {labels} labels")
+
+
+def _check_labels(content: Any) -> None:
+    if not isinstance(content, dict) or not content.keys() & {"range", "tuples", "values"}:
+        raise BadValue("an index has 'range', 'tuples' or 'values'")
+    steps = content.get("range", [0, 0, 1])
+    if not isinstance(steps, list) or len(steps) != 3 or any(type(step) is not int for step in steps):
+        raise BadValue("'range' must be three whole numbers: start, stop, step")
+    if steps[2] == 0:
+        raise BadValue("the step of a 'range' cannot be 0")
+    if not isinstance(content.get("tuples", []), list):
+        raise BadValue("'tuples' must be a sequence")
+
+
+def _length_of(content: Any) -> int | None:
+    """How many values a column or an index has, if its form says so."""
+    if isinstance(content, dict) and "range" in content:
+        return len(range(*content["range"]))
+    held = content.get("values", content.get("tuples")) if isinstance(content, dict) else None
+    if isinstance(held, Tagged) and held.tag == "array" and isinstance(held.value, dict):
+        held = held.value.get("values")
+    return len(held) if isinstance(held, list) else None
 
 
 def _encode_index(index: Any, encoder: Encoder, path: str) -> Plain:
@@ -182,6 +215,7 @@ def _encode_labels(index: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_labels(content: Any, decoder: Decoder) -> Any:
+    _check_labels(content)
     return _decode_index(decoder.library("pandas"), content, decoder)
 
 
@@ -209,15 +243,17 @@ def _encode_single(value: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_single(content: Any, decoder: Decoder) -> Any:
-    pandas = decoder.library("pandas")
     if content in ("NaT", "NA"):
-        return getattr(pandas, content)
+        return getattr(decoder.library("pandas"), content)
     fields = parts(content, ("type", "value"), ("unit", "zone", "freq"))
     kind, value = fields["type"], text(fields["value"])
+    if kind not in ("Timestamp", "Timedelta", "Period"):
+        raise BadValue("'type' must be Timestamp, Timedelta or Period")
+    text(fields.get("freq", "") if kind != "Period" else fields.get("freq"))
+    text(fields.get("unit", ""))
+    pandas = decoder.library("pandas")
     if kind == "Period":
         return pandas.Period(value, freq=text(fields.get("freq")))
-    if kind not in ("Timestamp", "Timedelta"):
-        raise BadValue("'type' must be Timestamp, Timedelta or Period")
     made = getattr(pandas, kind)(value).as_unit(text(fields.get("unit", "ns")))
     return (
         made.tz_localize("UTC").tz_convert(decode_zone(fields["zone"], decoder)) if "zone" in fields else made

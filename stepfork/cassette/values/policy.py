@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.cassette.values.faults import BadValue, Missing
+from stepfork.cassette.values.faults import Missing
 
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
@@ -50,9 +50,8 @@ class ClassPolicy:
         """The class of that name.
 
         Raises:
-            Missing: if its module is not imported, or has no such class; or if the class has a ``__del__``,
-                which would run with what the file holds.
-            BadValue: if the name is not the class's own.
+            Missing: if its module is not imported, or has no such class; if the name is not the class's own;
+                or if the class has a ``__del__``, which would run with what the file holds.
         """
         module_name, _, qualified = name.partition(":")
         module = self.module(module_name, name)
@@ -61,7 +60,7 @@ class ClassPolicy:
         if found is None or not issubclass(type(found), type):
             raise Missing(f"class {name!r} is not to be found in its module")
         if class_name(found) != name:
-            raise BadValue(f"{name!r} is another name of the class {class_name(found)!r}")
+            raise Missing(f"{name!r} is another name of the class {class_name(found)!r}")
         if any("__del__" in vars(base) for base in found.__mro__):
             raise Missing(f"class {name!r} has a finaliser, which would run for a copy too")
         return found  # type: ignore[no-any-return]

@@ -157,7 +157,7 @@ class Playback:
         self._recorded = recorded
         self._run = _session()
         outcome: dict[str, Any] = recorded.outcome
-        self._outcome = outcome
+        self.outcome = outcome
         self._steps: dict[int, Any] = {step["step"]: step for step in outcome.get("steps", ())}
         self._made = 0  # steps
         self._thrown: BaseException | None = None
@@ -166,7 +166,7 @@ class Playback:
 
     def has_next(self) -> bool:
         """Whether another item was yielded; if not, what the last step did is done."""
-        if self._made < len(self._outcome["yields"]):
+        if self._made < len(self.outcome["yields"]):
             return True
         self._make_step()
         return False
@@ -174,7 +174,7 @@ class Playback:
     def item(self) -> Any:
         """The next item, fresh."""
         self._make_step()
-        return decode(self._outcome["yields"][self._made - 1], self._call.classes)
+        return decode(self.outcome["yields"][self._made - 1], self._call.classes)
 
     def _make_step(self) -> None:
         self._made += 1
@@ -207,7 +207,7 @@ class Playback:
     def _compare(self, asked: dict[str, Plain]) -> None:
         __tracebackhide__ = True
         step = self._made + 1
-        if self._outcome.get("closed") and step > len(self._outcome["yields"]):
+        if self.outcome.get("closed") and step > len(self.outcome["yields"]):
             raise self._run.read_further(self._recorded)
         expected = {key: it for key, it in self._next_step().items() if key in ("sent", "thrown")}
         if expected or asked:
@@ -219,12 +219,12 @@ class Playback:
 
     def closed(self) -> None:
         """The consumer closes the generator; raises what the body raised then."""
-        if self._outcome.get("closed") and not self.has_next() and "error" in self._outcome:
-            raise decode_exception(self._outcome["error"], self._call.classes)
+        if self.outcome.get("closed") and not self.has_next() and "error" in self.outcome:
+            raise decode_exception(self.outcome["error"], self._call.classes)
 
     def end(self) -> Any:
         """What the body returned; raises what it raised, an error that went through it as the same object."""
-        error = self._outcome.get("error")
+        error = self.outcome.get("error")
         if self._thrown is not None and _is(error, self._thrown):
             raise self._thrown
         return self._call.answer(self._recorded)
@@ -263,4 +263,6 @@ def _is(form: Any, error: BaseException) -> bool:
     if not isinstance(form, dict):
         return False
     thrown = _thrown(error)
-    return form["class"] == thrown["class"] and canonical_text(form["args"]) == canonical_text(thrown["args"])
+    return form["class"] == thrown["class"] and canonical_text(form.get("args", [])) == canonical_text(
+        thrown["args"]
+    )
