@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.plugin_runs import lone_project, run_pytest
 
 import stepfork
 
@@ -18,8 +19,7 @@ def search(q):
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
+    lone_project(pytester, monkeypatch)
     pytester.makepyfile(agenttools=TOOLS)
     pytester.makeconftest("import stepfork\nstepfork.autopatch(tools=['agenttools'])\n")
     return pytester
@@ -30,7 +30,7 @@ def write(project: pytest.Pytester, source: str) -> None:
 
 
 def run(project: pytest.Pytester, *args: str, mode: str = "replay") -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:cacheprovider", f"--stepfork-mode={mode}", *args)
+    return run_pytest(project, *args, mode=mode)
 
 
 def bodies(project: pytest.Pytester) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.plugin_runs import load_all_that_is_installed, lone_project
+from support.plugin_runs import run_pytest as run
 
 import stepfork
 
@@ -41,18 +43,12 @@ def test_without_a_call():
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
+    lone_project(pytester, monkeypatch)
     pytester.makepyfile(agenttools=TOOLS)
     pytester.makeconftest(CONFTEST)
     pytester.mkdir("tests")
     (pytester.path / "tests" / "test_agent.py").write_text(TESTS)
     return pytester
-
-
-def run(project: pytest.Pytester, *args: str, mode: str | None = None) -> pytest.RunResult:
-    options = () if mode is None else (f"--stepfork-mode={mode}",)
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *options, *args)
 
 
 def bodies(project: pytest.Pytester) -> int:
@@ -65,7 +61,8 @@ def cassettes(project: pytest.Pytester) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_one_cassette_a_test(project: pytest.Pytester) -> None:
+def test_one_cassette_a_test(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_all_that_is_installed(monkeypatch)
     result = run(project, mode="record")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*stepfork: 3 tests, 0 calls replayed, 3 live, 3 newly recorded*"])
@@ -285,7 +282,8 @@ def test_b(each):
     assert bodies(project) == before
 
 
-def test_unittest_and_async_tests(project: pytest.Pytester) -> None:
+def test_unittest_and_async_tests(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_all_that_is_installed(monkeypatch)
     (project.path / "tests" / "test_agent.py").write_text(
         """
 import unittest
@@ -311,7 +309,8 @@ async def test_async():
     assert bodies(project) == 3
 
 
-def test_xdist_adds_the_tallies_up(project: pytest.Pytester) -> None:
+def test_xdist_adds_the_tallies_up(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_all_that_is_installed(monkeypatch)
     run(project, "-n2", mode="record").assert_outcomes(passed=4)
     result = run(project, "-n2")
     result.assert_outcomes(passed=4)
@@ -338,7 +337,10 @@ def test_a_call_at_import_time_is_refused_on_replay(project: pytest.Pytester) ->
     assert bodies(project) == 0
 
 
-def test_the_plugin_can_be_turned_off_and_help_explains_it(project: pytest.Pytester) -> None:
+def test_the_plugin_can_be_turned_off_and_help_explains_it(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_all_that_is_installed(monkeypatch)
     run(project, "-p", "no:stepfork", "-k", "test_one").assert_outcomes(passed=1, deselected=3)
     helped = run(project, "--help").stdout.str()
     assert "--stepfork-mode=MODE" in helped

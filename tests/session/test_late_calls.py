@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.chat_server import ChatServer
+from support.plugin_runs import lone_project, run_pytest
 from support.strands import SEARCH, Worker, asked, both_ways, in_threads, others
 
 import stepfork
@@ -159,16 +160,13 @@ def test_C44_a_late_llm_call_is_not_sent(path: Path, server: ChatServer) -> None
 
 def pytest_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tests: str) -> Any:
     """A project with these tests; gives what runs it in a mode."""
-    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
-    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    lone_project(pytester, monkeypatch)
     pytester.makepyfile(agenttools=textwrap.dedent(SEARCH))
     pytester.makeconftest("import stepfork\nstepfork.autopatch(tools=['agenttools'])\n")
     pytester.makepyfile(test_agent=textwrap.dedent(tests))
 
     def run(mode: str, *options: str) -> pytest.RunResult:
-        plugins = ("-p", "stepfork.pytest_plugin", "-p", "no:cacheprovider")
-        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-        return pytester.runpytest_subprocess(*plugins, f"--stepfork-mode={mode}", *options)
+        return run_pytest(pytester, *options, mode=mode)
 
     return run
 
