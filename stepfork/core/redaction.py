@@ -100,7 +100,7 @@ class Redactor:
 
     @property
     def replays(self) -> bool:
-        """Whether these are the secrets of a replay: numbered apart until they prove to be the recording's."""
+        """Whether these are the secrets of a replay, numbered apart until it is known what they are."""
         return self._texts.placeholders.replays
 
     def redact(self, value: Plain, keys: Keys = Keys.ALL, *, raw: bool = False) -> Plain:

@@ -186,6 +186,7 @@ class Renaming:
 
     @property
     def pairs(self) -> Mapping[str, str]:
+        """What each placeholder of the recording stands for in the run."""
         return self._pairs
 
     def fork(self) -> Renaming:
