@@ -40,6 +40,7 @@ class Found:
         module: the module it was found in.
         is_method: whether its first parameter is ``self`` or ``cls``, which is not an argument of the call.
         kind: ``"sync"``, ``"async"``, ``"generator"`` or ``"async_generator"``.
+        owner: the class that was named, if it is one's method. An inherited method has several.
     """
 
     function: FunctionType
@@ -47,11 +48,13 @@ class Found:
     module: str
     is_method: bool
     kind: FunctionKind
+    owner: type | None = None
 
 
 def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[Pattern] = ()) -> list[Found]:
     """The tools of an executed module under these patterns, each function once, in order of definition.
 
+    A method is found once for each class that is named and has it.
     Objects that a pattern names come first. They need not be public or defined in the module. `exclude`
     wins over `patterns`; it also knows a function by the place it is defined at.
 
@@ -69,10 +72,10 @@ def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[
     if not all(pattern.target for pattern in patterns):
         found += _public(module)
     excluded = _Excluded(module, exclude)
-    unique: dict[int, Found] = {}
+    unique: dict[tuple[int, type | None], Found] = {}
     for tool in found:
-        if not excluded.contains(tool):
-            unique.setdefault(id(tool.function), tool)
+        if not excluded.contains(tool) and (id(tool.function), None) not in unique:
+            unique.setdefault((id(tool.function), tool.owner), tool)
     return list(unique.values())
 
 
@@ -170,10 +173,13 @@ def _in_registry(
             yield from _in_registry(entry, search, there, label, within)
 
 
-def _found(module: ModuleType, name: str, behind: Behind, binds: bool = False) -> Found:
+def _found(
+    module: ModuleType, name: str, behind: Behind, binds: bool = False, owner: type | None = None
+) -> Found:
     """`binds`: whether the function was taken raw from a class, where a method's first parameter is open."""
     is_method = not behind.static if binds else behind.bound
-    return Found(behind.function, name, module.__name__, is_method, kind_of(behind.function))
+    kind = kind_of(behind.function)
+    return Found(behind.function, name, module.__name__, is_method, kind, owner if is_method else None)
 
 
 # What a pattern names.
@@ -206,11 +212,12 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
 def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: str) -> list[Found]:
     in_class = not isinstance(owner, ModuleType) and name not in attributes(owner)
     binds = in_class and _binds(value)
+    named = owner if in_class and issubclass(type(owner), type) else None
     for owns in (_defined_in(module), _anything):  # what is defined here before what is not
         search = Search(owns)
         behind = search.behind(value)
         if behind:
-            return [_found(module, target, each, binds) for each in behind]
+            return [_found(module, target, each, binds, named) for each in behind]
         listed = [(key, each) for _, key, each in _in_registry(value, search, name)]
         if listed:
             return [_found(module, key or each.function.__name__, each) for key, each in listed]
@@ -226,7 +233,7 @@ def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
         for name, value in vars(base).items():
             members.setdefault(name, value if _package(base.__module__) == package else None)
     return [
-        _found(module, f"{target}.{name}", behind, binds=_binds(value))
+        _found(module, f"{target}.{name}", behind, binds=_binds(value), owner=cls)
         for name, value in members.items()
         if not name.startswith("_") or name == "__call__"
         for behind in search.behind(value)

@@ -18,7 +18,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -49,9 +49,33 @@ class _Swapped:
     Asking the module again who wants it would be wrong: a test may have put a stand-in at its name.
     """
 
-    found: Found
     swap: Swap
-    holds: list[Hold]
+    wishes: list[tuple[Hold, Found]]
+
+    @property
+    def first(self) -> Found:
+        """What it is where nothing says more."""
+        return self.wishes[0][1]
+
+    def found_for(self, bound: Any) -> Found:
+        """What it is where it is called on this object or class: the method of the most derived class named.
+
+        Of a class that is not named it is the method of the one that defines it.
+        """
+        owners = {found.owner: found for _, found in reversed(self.wishes) if found.owner is not None}
+        if not owners or self.first.owner is None:
+            return self.first
+        kind = bound if issubclass(type(bound), type) else type(bound)
+        for base in kind.__mro__:
+            if base in owners:
+                return owners[base]
+        function = self.first.function
+        name = function.__qualname__.rpartition("<locals>.")[2]
+        return replace(self.first, name=name, module=function.__module__)
+
+    def names(self) -> set[tuple[str, str]]:
+        """All names that calls of it may get, each with its module."""
+        return {(found.name, found.module) for _, found in self.wishes}
 
 
 class Hooks:
@@ -177,25 +201,35 @@ class Hooks:
     def _swap(self, found: Found, hold: Hold) -> None:
         swapped = self._tools.get(id(found.function))
         if swapped is None:
-            self._names[found.name] += 1
-            handler = ToolHandler(lambda: self._names_of(found), _first_parameter(found))
-            swapped = _Swapped(found, swap(found.function, handler), [])
+            handler = ToolHandler(lambda bound: self._names_of(made, bound), _first_parameter(found))
+            swapped = made = _Swapped(swap(found.function, handler), [])
             self._tools[id(found.function)] = swapped
-        if hold not in swapped.holds:
-            swapped.holds.append(hold)
+        if not any(known is hold and it.owner is found.owner for known, it in swapped.wishes):
+            self._wish(swapped, [*swapped.wishes, (hold, found)])
 
-    def _names_of(self, found: Found) -> tuple[str, str]:
+    def _wish(self, swapped: _Swapped, wishes: list[tuple[Hold, Found]]) -> None:
+        """Who wants a tool, and under which names, is this from now on."""
+        self._names.subtract(name for name, _ in swapped.names())
+        swapped.wishes = wishes
+        self._names.update(name for name, _ in swapped.names())
+
+    def _names_of(self, swapped: _Swapped, bound: Any) -> tuple[str, str]:
+        found = swapped.found_for(bound)
         full = f"{found.module}:{found.name}"
-        return (found.name, full) if self._names[found.name] == 1 else (full, "")
+        others = self._names[found.name] - ((found.name, found.module) in swapped.names())
+        return (found.name, full) if others <= 0 else (full, "")
 
     def _drop(self, hold: Hold) -> None:
         for key, swapped in list(self._tools.items()):
-            if hold in swapped.holds:
-                swapped.holds.remove(hold)
-            if not swapped.holds:
+            left = [wish for wish in swapped.wishes if wish[0] is not hold]
+            if len(left) == len(swapped.wishes):
+                continue
+            if not left:
                 swapped.swap.undo()
-                self._names[swapped.found.name] -= 1
+                self._names.subtract(name for name, _ in swapped.names())
                 del self._tools[key]
+            else:
+                self._wish(swapped, left)
 
 
 HOOKS: Final = Hooks()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from support.command import Project
 
 import stepfork
 from stepfork.core.model import Tagged
-from stepfork.errors import CassetteError
+from stepfork.errors import CassetteError, ReplayMismatchError
 
 HEAD = """
     import dataclasses, enum, typing
@@ -282,3 +283,101 @@ def test_an_error_without_args_replays(make_module: Any, path: Path) -> None:
     path.write_text(text.replace(", args: []", ""), "utf-8")
     with pytest.warns(UserWarning, match="was changed"), stepfork.replay(path), pytest.raises(ValueError):
         module.give()
+
+
+STORES = """
+    bodies = []
+
+    class Base:
+        @classmethod
+        def query(cls, text):
+            bodies.append(cls.__name__)
+            return f"{cls.__name__}: {text}"
+        def fetch(self, key):
+            return f"{type(self).__name__}: {key}"
+        async def afetch(self, key):
+            return f"{type(self).__name__}: {key}"
+        def pages(self, key):
+            yield f"{type(self).__name__}: {key}"
+
+    class Prod(Base):
+        pass
+
+    class Staging(Base):
+        pass
+
+    class Heir(Staging):
+        def fetch(self, key):
+            return super().fetch(key)
+"""
+
+
+def ask(kind: Any, how: str) -> Any:
+    if how == "query":
+        return kind.query("q")
+    if how == "afetch":
+        return asyncio.run(kind().afetch("q"))
+    return list(kind().pages("q")) if how == "pages" else kind().fetch("q")
+
+
+@pytest.mark.parametrize("how", ["query", "fetch", "afetch", "pages"])
+@pytest.mark.parametrize(
+    ("named", "names"),
+    [
+        (["Prod", "Staging"], ["Prod", "Staging", "Base"]),
+        (["Base", "Prod", "Staging"], ["Prod", "Staging", "Base"]),
+        (["Staging", "Base"], ["Base", "Staging", "Base"]),
+        (["Base"], ["Base", "Base", "Base"]),
+    ],
+    ids=["heirs", "all", "two", "base"],
+)
+def test_a_call_is_named_after_the_class_it_is_called_on(
+    make_module: Any, path: Path, how: str, named: list[str], names: list[str]
+) -> None:
+    module = make_module(STORES)
+    tools = [f"{module.__name__}:{name}" for name in named]
+    kinds = [module.Prod, module.Staging, module.Base]
+    with stepfork.record(path, tools=tools):
+        live = [ask(kind, how) for kind in kinds]
+    assert [call.name for call in stepfork.load(path).calls] == [f"{name}.{how}" for name in names]
+    with stepfork.replay(path, tools=tools) as run:
+        assert [ask(kind, how) for kind in kinds] == live
+    assert run.counts.live == 0
+    if names[0] != names[1]:
+        said = pytest.raises(ReplayMismatchError, match=rf"expected tool '{names[0]}\.{how}'")
+        with said, stepfork.replay(path, tools=tools):
+            ask(module.Staging, how)
+
+
+def test_an_overridden_method_is_told_from_the_one_it_calls(make_module: Any, path: Path) -> None:
+    module = make_module(STORES)
+    tools = [f"{module.__name__}:{name}" for name in ("Base", "Heir.fetch")]
+    with stepfork.record(path, tools=tools):
+        module.Heir().fetch("k")
+    (call,) = stepfork.load(path).calls
+    assert (call.name, [inner.name for inner in call.children]) == ("Heir.fetch", ["Base.fetch"])
+
+
+def test_names_that_a_pattern_leaves_out_are_tools_where_they_are_named(make_module: Any, path: Path) -> None:
+    source = """
+        def _count(): return 1
+        def count(): return _count()
+        class Warehouse:
+            def _count(self): return 2
+            def __getitem__(self, key): return key
+            def __call__(self): return 3
+            @property
+            def size(self): return 4
+            def fetch(self): return self._count() + self.size
+    """
+    module = make_module(source)
+    house = module.Warehouse()
+
+    def run(*tools: str) -> list[str]:
+        with stepfork.record(path, tools=[module.__name__ + tool for tool in tools]) as run:
+            module.count(), house.fetch(), house["a"], house(), house.size
+        return [inner.name for call in run.calls for inner in (call, *call.children)]
+
+    assert run("", ":Warehouse") == ["count", "Warehouse.fetch", "Warehouse.__call__"]
+    named = [":_count", ":Warehouse._count", ":Warehouse.__getitem__"]
+    assert run(*named) == [name[1:] for name in named]

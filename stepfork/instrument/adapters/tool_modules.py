@@ -18,12 +18,16 @@ Names = tuple[str, str]
 class ToolHandler:
     """What a swapped function hands its calls to.
 
-    `names` gives the tool's name and its alias, and is asked at each call: a name may become ambiguous.
+    `names` gives the tool's name and its alias for what a method is called on (else None). It is asked at
+    each call: a name may become ambiguous, and an inherited method is another tool for each class named.
     """
 
-    def __init__(self, names: Callable[[], Names], skip: str | None) -> None:
+    def __init__(self, names: Callable[[Any], Names], skip: str | None) -> None:
         self._names = names
         self._skip = skip
+
+    def _names_for(self, arguments: Arguments) -> Names:
+        return self._names(None if self._skip is None else arguments[self._skip])
 
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
         """A sync tool was called."""
@@ -31,7 +35,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        target = ToolCall(self._names_for(arguments), arguments, self._skip, run.classes)
         return driver.call(target, lambda: invoke(arguments), target.answer)
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
@@ -40,7 +44,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return await invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        target = ToolCall(self._names_for(arguments), arguments, self._skip, run.classes)
 
         async def answer(recorded: Recorded) -> Any:
             return target.answer(recorded)
@@ -55,7 +59,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names(), arguments, self._skip, run.classes)
+        target = GeneratorCall(self._names_for(arguments), arguments, self._skip, run.classes)
         return generate(target, lambda: invoke(arguments))
 
     def agcall(
@@ -65,5 +69,5 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names(), arguments, self._skip, run.classes)
+        target = GeneratorCall(self._names_for(arguments), arguments, self._skip, run.classes)
         return agenerate(target, lambda: invoke(arguments))
