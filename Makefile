@@ -14,7 +14,9 @@ LLMOCK_READY := $(LLMOCK)/.ready
 demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
+# Hundreds of the tests start a Python of their own, and some machines let none of them keep what it compiled.
 test: $(READY) $(LLMOCK_READY)
+	$(BIN)/python -m compileall -q stepfork
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 # The OpenAI adapter on the oldest and newest SDK of each major version, and on every Python that is found.

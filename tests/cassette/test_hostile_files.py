@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "an unknown field": (call("tool: t\nresult: 1\n__class__: os"), "unknown field"),
     "two kinds": (call("tool: t\nllm: x\nresult: 1"), "exactly one"),
     "an http call": (call("http: GET x\nresult: 1"), "not supported"),
-    "a long line without an end": (result("[" + "a, " * 200_000), "not valid YAML"),
+    "a long line without an end": (result("[" + "a, " * 50_000), "not valid YAML"),
     "a long key": (result("{" + "k" * 200_000 + "}"), "not valid YAML|text expected"),
     "a document of text": (f"{HEAD}---\njust text\n{END}", "mapping"),
     "a document of a list": (f"{HEAD}---\n- 1\n{END}", "mapping"),

@@ -21,7 +21,7 @@ from stepfork.cassette.scalars import MAX_DEPTH
 from stepfork.core.model import Tagged
 
 TAGS = frozenset(("tuple", "set", "path", "x-1", "no"))
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def same(one: Any, other: Any) -> bool:
