@@ -9,6 +9,7 @@ proven, while recording.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from stepfork.cassette.exception_kinds import (
@@ -26,8 +27,9 @@ from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
-__all__ = ["class_name", "decode_exception", "encode_exception", "text_of"]
+__all__ = ["class_name", "decode_exception", "encode_exception", "is_outcome", "text_of"]
 
+_INTERRUPTING: Final = ("trio", "stepfork")
 _NOTES: Final = "__notes__"
 _AROUND: Final = ("attributes", "notes", "cause", "cause_left_out", "suppress_context")
 
@@ -69,9 +71,22 @@ def decode_exception(form: Plain, classes: ClassPolicy = IMPORTED) -> BaseExcept
         raise
     except Exception as problem:
         raise BadValue(f"the error cannot be read: {problem}") from None
-    if not isinstance(error, Exception | SystemExit):
+    if not is_outcome(error):
         raise BadValue(f"{class_name(type(error))!r} ends a program and is no outcome of a call")
     return error
+
+
+def is_outcome(error: BaseException) -> bool:
+    """Whether an error is what a call came to, and no interruption of the whole run or of a task.
+
+    >>> is_outcome(SystemExit(1)), is_outcome(KeyboardInterrupt())
+    (True, False)
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_outcome, error.exceptions))
+    if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+        return False
+    return isinstance(error, Exception) or type(error).__module__.partition(".")[0] not in _INTERRUPTING
 
 
 def text_of(error: BaseException) -> str:

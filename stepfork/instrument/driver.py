@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from stepfork.cassette.exceptions import is_outcome
 from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.lines import Scope
 from stepfork.core.model import Recorded
@@ -76,13 +77,25 @@ class Live:
             self.end(outcome)
 
     def raised(self, error: BaseException) -> None:
-        """The call raised. What ends the whole run (KeyboardInterrupt, GeneratorExit) is no outcome."""
+        """The call raised. What ends the whole run (KeyboardInterrupt) is no outcome."""
         if is_cancelled(error):
             self.end({"cancelled": True})
-        elif isinstance(error, Exception | SystemExit):
-            outcome = self._said(lambda: self._target.raised(error))
+        elif is_outcome(error):
+            outcome = self._said(lambda: self._raised(error))
             if outcome is not None:
                 self.end(outcome)
+        else:
+            self._run.broken_off(self.ticket, error)
+
+    def _raised(self, error: BaseException) -> Outcome | None:
+        """What it raised. What cannot be written and is no `Exception` (pytest's) should end the run."""
+        try:
+            return self._target.raised(error)
+        except Unsupported:
+            if isinstance(error, Exception | SystemExit):
+                raise
+        self._run.broken_off(self.ticket, error)
+        return None
 
     def _said(self, outcome: Callable[[], Outcome | None]) -> Outcome | None:
         """An outcome in plain values, or None after it was refused: the live run goes on undisturbed."""
@@ -244,6 +257,8 @@ async def acall(
     try:
         with step.inside():
             value = await live()
+    except GeneratorExit:  # the program closes the coroutine, and does so again on replay
+        raise
     except BaseException as error:
         step.raised(error)
         raise

@@ -128,7 +128,7 @@ def generate(
         except BaseException as error:
             if target.given_up(error):
                 step.closed()
-            else:
+            elif not isinstance(error, GeneratorExit):
                 step.raised(error)
             raise
         step.note(partial(target.yielded, item))
@@ -214,7 +214,7 @@ async def agenerate(
         except BaseException as error:
             if target.given_up(error):
                 step.closed()
-            else:
+            elif not isinstance(error, GeneratorExit):
                 step.raised(error)
             raise
         step.note(partial(target.yielded, item))

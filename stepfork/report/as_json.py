@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from stepfork.cassette.frame import End
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Plain, Recorded, Tagged
 from stepfork.report.calls import Numbered, Secret
+
+_LONGEST: Final = 14000
+"""Bits of a number that Python spells in decimal whatever its limit of digits (4300) is set to by default."""
 
 
 def json_value(value: Plain) -> Any:
@@ -30,6 +33,8 @@ def json_value(value: Plain) -> Any:
         return [json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"!float": repr(value)}
+    if type(value) is int and value.bit_length() > _LONGEST:
+        return {"!int": hex(value)}
     return value
 
 

@@ -89,7 +89,7 @@ def calls_text(calls: Iterable[Numbered]) -> str:
         for recorded in call.calls:
             number = f"#{call.number}" if recorded.depth == 0 else ""
             indent = "    " * recorded.depth
-            lines.append(f"  {number:<4}{indent}{question(recorded)}")
+            lines.append(f"  {number:<3} {indent}{question(recorded)}")
             lines.append(f"      {indent}  {answer(recorded)}")
     return "\n".join(lines)
 

@@ -60,6 +60,7 @@ class Recorder:
         self._written = 0
         self._asked: dict[Line, deque[Asked]] = {}  # what each line asked last, as the file has it
         self.refused: list[RecordingError] = []
+        self.broken_off: list[tuple[Ticket, type[BaseException]]] = []
         self.bodies = 0
 
     def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
@@ -175,6 +176,21 @@ class Recorder:
             )
         )
 
+    def refuse_broken_off(self, error: BaseException | None) -> None:
+        """Refuses the calls that an interruption ended, where it did not end the run: replay cannot do so."""
+        ended_by = set(_kinds_in(error))
+        for ticket, kind in self.broken_off:
+            if kind not in ended_by:
+                call = describe(ticket.call.kind, ticket.call.name)
+                self.refused.append(
+                    RecordingError(
+                        f"{call} cannot be recorded: it was broken off by {kind.__name__}, and the run "
+                        "went on; let the run end there, or leave the tool out with 'exclude'",
+                        call=call,
+                        type=kind.__name__,
+                    )
+                )
+
     def drop(self, ticket: Ticket) -> None:
         """The call ended in a way that has no plain form: it is not recorded."""
         ticket.text = _DROPPED
@@ -270,6 +286,18 @@ class Recorder:
 
     def _is_replaced(self, text: str) -> bool:
         return self._directories.normalise_text(self._redactor.redact_text(text)) != text
+
+
+def _kinds_in(error: BaseException | None) -> Iterator[type[BaseException]]:
+    """The classes of an error, of those in a group, and of those it came from."""
+    waiting, met = [error], set[int]()
+    while waiting:
+        step = waiting.pop()
+        if step is not None and id(step) not in met:
+            met.add(id(step))
+            yield type(step)
+            inner = step.exceptions if isinstance(step, BaseExceptionGroup) else ()
+            waiting += [step.__cause__, step.__context__, *inner]
 
 
 def cause(bug: Exception) -> str:

@@ -257,6 +257,12 @@ class Run:
             if self._recorder is not None and self.is_open:
                 self._recorder.finish(ticket, outcome)
 
+    def broken_off(self, ticket: Ticket, error: BaseException) -> None:
+        """What ended a live call is meant to end the whole run; if it does not, that call is refused."""
+        with self._lock:
+            if self._recorder is not None:
+                self._recorder.broken_off.append((ticket, type(error)))
+
     def refuse(
         self,
         kind: str,
@@ -589,6 +595,8 @@ class Run:
         self, recorder: Recorder, error: BaseException | None, ending: Ending
     ) -> StepforkError | None:
         """Writes the end; gives what kept the recording from being whole."""
+        if ending in ("run", "test"):
+            recorder.refuse_broken_off(error)
         ended_by = None if ending != "run" or _is_clean_exit(error) else error
         faults_found = [*recorder.refused, *([self.fault] if self.fault is not None else [])]
         failed = ended_by is not None or bool(faults_found)

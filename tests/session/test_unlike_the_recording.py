@@ -13,7 +13,7 @@ from support.command import Project
 
 import stepfork
 from stepfork.core.model import Tagged
-from stepfork.errors import CassetteError, ReplayMismatchError
+from stepfork.errors import CassetteError, RecordingError, ReplayMismatchError
 
 HEAD = """
     import dataclasses, enum, typing
@@ -381,3 +381,88 @@ def test_names_that_a_pattern_leaves_out_are_tools_where_they_are_named(make_mod
     assert run("", ":Warehouse") == ["count", "Warehouse.fetch", "Warehouse.__call__"]
     named = [":_count", ":Warehouse._count", ":Warehouse.__getitem__"]
     assert run(*named) == [name[1:] for name in named]
+
+
+ENDS = """
+    import asyncio, pytest
+    class Abort(BaseException):
+        def __init__(self, why):
+            super().__init__(why)
+            self.why = why
+    class Group(BaseExceptionGroup):
+        pass
+    def raises(how):
+        if how == "abort":
+            raise Abort("no more")
+        if how == "exit":
+            raise SystemExit(3)
+        if how == "generator":
+            raise GeneratorExit
+        if how == "group":
+            raise BaseExceptionGroup("two", [Abort("in it"), ValueError("v")])
+        if how == "skip":
+            pytest.skip("not today")
+        if how == "fail":
+            pytest.fail("not so")
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        if how == "group of interrupts":
+            raise BaseExceptionGroup("g", [KeyboardInterrupt()])
+    async def araises(how):
+        await asyncio.sleep(0)
+        raises(how)
+    def after():
+        return 1
+"""
+
+
+def caught(module: Any, how: str, sync: bool) -> Any:
+    try:
+        module.raises(how) if sync else asyncio.run(module.araises(how))
+    except BaseException as error:
+        if isinstance(error, stepfork.StepforkError):
+            raise
+        inner = [repr(it) for it in getattr(error, "exceptions", ())]
+        return type(error), str(error), getattr(error, "why", None), inner, module.after()
+
+
+HOWS = [(how, sync) for how in ("abort", "exit", "group") for sync in (True, False)]
+
+
+@pytest.mark.parametrize(("how", "sync"), [*HOWS, ("generator", True)])
+def test_what_a_tool_raises_and_the_agent_catches_is_raised_again(
+    make_module: Any, path: Path, how: str, sync: bool
+) -> None:
+    module = make_module(ENDS)
+    tools = [f"{module.__name__}:{name}" for name in ("raises" if sync else "araises", "after")]
+    with stepfork.record(path, tools=tools):
+        live = caught(module, how, sync)
+    assert live is not None
+    with stepfork.replay(path) as run:
+        assert caught(module, how, sync) == live
+    assert run.counts.live == 0
+
+
+@pytest.mark.parametrize("how", ["interrupt", "group of interrupts", "skip", "fail"])
+def test_an_interrupt_that_did_not_end_the_run_is_refused(make_module: Any, path: Path, how: str) -> None:
+    module = make_module(ENDS)
+    said = pytest.raises(RecordingError, match=r"tool 'raises' cannot be recorded: it was broken off by \w+")
+    with said, stepfork.record(path, tools=[module.__name__]):
+        caught(module, how, True)
+    with pytest.raises(BaseException) as ended, stepfork.record(path, tools=[module.__name__]):
+        module.raises(how)
+    assert not isinstance(ended.value, stepfork.StepforkError)
+    assert not hasattr(ended.value, "__notes__")
+
+
+def test_inspect_shows_long_numbers_and_many_calls(make_module: Any, tmp_path: Path) -> None:
+    module = make_module("def f(n):\n    return n\n")
+    project = Project(tmp_path / "project")
+    with stepfork.record(project.folder / "run.yaml", tools=[module.__name__]):
+        for number in range(101):
+            module.f(number)
+        module.f(10**5000)
+    done = project.run("inspect", "run.yaml", "--json")
+    assert done.status == 0
+    assert done.json["calls"][101]["result"] == {"!int": hex(10**5000)}
+    assert "#100 tool f" in project.run("inspect", "run.yaml").out
