@@ -183,7 +183,11 @@ class Hooks:
         self._names.clear()
 
     def _wants(self, module: str) -> bool:
-        return any(pattern.matches_module(module) for hold in self._holds for pattern in hold.patterns)
+        for hold in self._holds:  # no generators: each session asks this of every module there is
+            for pattern in hold.patterns:
+                if pattern.matches_module(module):
+                    return True
+        return False
 
     def _adapt(self, module: ModuleType) -> None:
         with self._lock:

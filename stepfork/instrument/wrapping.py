@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from types import ModuleType
 from typing import Any, Final
 
@@ -61,13 +62,14 @@ class Wrappings:
     def __init__(self, adapters: Sequence[Adapter]) -> None:
         self._rows = {adapter.module: list(adapter.patches()) for adapter in adapters}
         self._late = [patch for rows in self._rows.values() for patch in rows if "*" in _module(patch)]
-        self._late_modules = {_module(patch) for patch in self._late}
+        late = sorted({_module(patch) for patch in self._late})
+        self._is_late = re.compile("|".join(map(translate, late)) if late else r"(?!)").match
         self._done: set[tuple[str, int]] = set()
         self._wrapped: list[_Wrapped] = []
 
     def wants(self, module: str) -> bool:
         """Whether importing this module is of interest."""
-        return module in self._rows or any(fnmatchcase(module, name) for name in self._late_modules)
+        return module in self._rows or self._is_late(module) is not None
 
     def install(self, module: ModuleType) -> None:
         """Wraps what rows name in this module, once.
