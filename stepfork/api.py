@@ -146,6 +146,8 @@ class Session:
         hands_over: bool = False,
         similar: Callable[[Path], Path | None] = lambda path: None,
     ) -> None:
+        if name is not None and not isinstance(name, str):
+            raise ConfigError(f"{source}: the name of a recording is a text, not {type(name).__name__}")
         self._given = path
         self._overrides = config.check(overrides, source)
         if fixed_mode is not None:
@@ -205,8 +207,10 @@ class Session:
     def finish(self, error: BaseException | None = None, ending: Ending = "run") -> bool:
         """Ends the session; see `Run.close`."""
         run, stack = self._run, self._stack
-        assert run is not None
-        assert stack is not None
+        if run is None or stack is None:
+            raise ConfigError(
+                f"{self._source} is not open: use it as 'with ...:', which opens and closes it once"
+            )
         self._run = self._stack = None
         with stack:
             return run.close(error, ending)

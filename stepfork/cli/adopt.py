@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stepfork.cassette import writer
+from stepfork.cassette.store import StoredCassette
 from stepfork.cli import output
 from stepfork.cli.faults import FINE
 from stepfork.cli.files import cassette_at, shown
@@ -25,8 +26,14 @@ def adopt(file: str) -> int:
     for place in (path, writer.cassette_of(path)):
         workspace.check_writable(place, settings)
     try:
+        cassette = StoredCassette(path)
+        if settings.integrity == "error":
+            cassette.refuse_changed()
         target = writer.adopt(path)
     except FileNotFoundError:
         raise not_found(Path(shown(path)), Hints()) from None
+    if cassette.verdict != "ok" and settings.integrity != "off":
+        for sentence in cassette.warnings:
+            output.complain(f"warning: {sentence}".replace(str(path), shown(target)))
     output.show(f"{shown(path)} is now {shown(target)}")
     return FINE

@@ -117,11 +117,11 @@ def generate(
     if not isinstance(step, driver.Live | driver.Running | _Passing):
         return (yield from _replay(step))
     body = live()
-    go_on: Callable[[], Any] = partial(next, body)
+    asked: list[Callable[[], Any]] = [partial(next, body)]  # taken out: an error in it would hold this frame
     while True:
         try:
             with step.inside():
-                item = go_on()
+                item = asked.pop()()
         except StopIteration as stop:
             value = stop.value
             break
@@ -146,10 +146,10 @@ def generate(
             raise
         except BaseException as error:
             step.note(partial(target.thrown, error))
-            go_on = partial(body.throw, error)
+            asked.append(partial(body.throw, error))
         else:
             step.note(partial(target.sent, sent))
-            go_on = partial(body.send, sent)
+            asked.append(partial(body.send, sent))
     step.returned(value)
     return value
 
@@ -204,11 +204,11 @@ async def agenerate(
             raise driver.unreadable(problem, step.outcome) from None
         return
     body = live()
-    go_on: Callable[[], Any] = body.__anext__
+    asked: list[Callable[[], Any]] = [body.__anext__]
     while True:
         try:
             with step.inside():
-                item = await go_on()
+                item = await asked.pop()()
         except StopAsyncIteration:
             break
         except BaseException as error:
@@ -232,8 +232,8 @@ async def agenerate(
             raise
         except BaseException as error:
             step.note(partial(target.thrown, error))
-            go_on = partial(body.athrow, error)
+            asked.append(partial(body.athrow, error))
         else:
             step.note(partial(target.sent, sent))
-            go_on = partial(body.asend, sent)
+            asked.append(partial(body.asend, sent))
     step.returned(None)

@@ -171,7 +171,10 @@ class Run:
 
         Raises:
             RecordingError: while recording, if the value cannot be written.
+            ConfigError: if the session has closed.
         """
+        if not self.is_open:
+            raise ConfigError(f"{self.path}: the session has closed; call set_output() inside of it")
         if self.action == "record":
             try:
                 output = encode(value, "output", self.classes)

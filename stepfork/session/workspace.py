@@ -106,8 +106,8 @@ class Workspace:
         Raises:
             ConfigError: if it is no path at all.
         """
-        if "\0" in os.fspath(path):
-            raise ConfigError(f"{os.fspath(path)!r} is no path: it holds a NUL")
+        for given, what in ((path, "a cassette's path"), (settings.cassette_dir or "", "cassette_dir")):
+            _check_path(given, what)
         start = Path.cwd() if settings.cassette_dir is None else Path.cwd() / settings.cassette_dir
         return start / path
 
@@ -140,3 +140,15 @@ def _directories(paths: tuple[tuple[str, str], ...]) -> Directories:
 
 
 workspace: Final = Workspace()
+
+
+def _check_path(given: object, what: str) -> None:
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+        raise ConfigError(f"{what} is a text or a path, not {type(given).__name__}")
+    text = os.fspath(given)
+    if "\0" in text:
+        raise ConfigError(f"{text!r} is no path: it holds a NUL")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ConfigError(f"{text!r} is no path: it holds what no file name can hold") from None

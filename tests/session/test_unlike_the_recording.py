@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import textwrap
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from support.command import Project
 
 import stepfork
 from stepfork.core.model import Tagged
-from stepfork.errors import CassetteError, RecordingError, ReplayMismatchError
+from stepfork.errors import CassetteError, ConfigError, RecordingError, ReplayMismatchError
 
 HEAD = """
     import dataclasses, enum, typing
@@ -466,3 +469,78 @@ def test_inspect_shows_long_numbers_and_many_calls(make_module: Any, tmp_path: P
     assert done.status == 0
     assert done.json["calls"][101]["result"] == {"!int": hex(10**5000)}
     assert "#100 tool f" in project.run("inspect", "run.yaml").out
+
+
+ODD: dict[str, Any] = {
+    "a name that is no text": lambda: stepfork.record("a.yaml", name=5),  # type: ignore[arg-type]
+    "a surrogate": lambda: stepfork.record("\ud800.yaml").__enter__(),
+    "bytes": lambda: stepfork.record(b"x").__enter__(),  # type: ignore[arg-type]
+    "a number": lambda: stepfork.record(5).__enter__(),  # type: ignore[arg-type]
+    "nothing to load": lambda: stepfork.load(None),  # type: ignore[arg-type]
+    "a NUL": lambda: stepfork.replay("a.yaml", cassette_dir="a\0b").__enter__(),
+    "an end without a beginning": lambda: stepfork.record("a.yaml").__exit__(None, None, None),
+}
+
+
+@pytest.mark.parametrize("use", ODD)
+def test_odd_use_is_a_config_error_of_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        ODD[use]()
+    assert len(str(caught.value).splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_session_ends_once_and_takes_no_output_afterwards(make_module: Any, path: Path) -> None:
+    module = make_module("def f():\n    return 1\n")
+    session = stepfork.record(path, tools=[module.__name__])
+    with session as run:
+        module.f()
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="is not open"):
+        session.__exit__(None, None, None)
+    with pytest.raises(ConfigError, match="the session has closed"):
+        run.set_output(1)
+    assert path.read_bytes() == before
+
+
+def test_an_error_thrown_into_a_generator_leaves_nothing_alive(make_module: Any, path: Path) -> None:
+    module = make_module("def g():\n    yield 1\n")
+
+    class Held:
+        pass
+
+    def consume() -> weakref.ref[Held]:
+        held = Held()
+        generator = module.g()
+        next(generator)
+        try:
+            raise ValueError("thrown")
+        except ValueError as error:
+            with contextlib.suppress(ValueError):
+                generator.throw(error)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        with stepfork.record(path, tools=[module.__name__]):
+            assert consume()() is None
+        with stepfork.replay(path):
+            assert consume()() is None
+    finally:
+        gc.enable()
+
+
+def test_adopting_a_changed_recording_says_so_or_is_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    good = "stepfork: 1\nname: a\n---\ntool: f\nresult: 1\n---\nend: completed\n"
+    project.write("run.yaml", good)
+    changed = project.write("run.failed.yaml", good + f'sha256: "{"0" * 64}"\n')
+    refused = project.run("adopt", "run.failed.yaml", "--integrity", "error")
+    assert (refused.status, project.read("run.yaml"), changed.exists()) == (2, good, True)
+    assert "does not fit its checksum" in refused.complaint
+    done = project.run("adopt", "run.failed.yaml")
+    assert done.status == 0
+    assert "was changed since it was recorded" in done.complaint

@@ -173,6 +173,7 @@ class Playback:
 
     def item(self) -> Any:
         """The next item, fresh."""
+        self._thrown = None
         self._make_step()
         return decode(self.outcome["yields"][self._made - 1], self._call.classes)
 
@@ -225,8 +226,12 @@ class Playback:
     def end(self) -> Any:
         """What the body returned; raises what it raised, an error that went through it as the same object."""
         error = self.outcome.get("error")
-        if self._thrown is not None and _is(error, self._thrown):
-            raise self._thrown
+        thrown, self._thrown = self._thrown, None
+        if thrown is not None and _is(error, thrown):
+            try:
+                raise thrown
+            finally:
+                del thrown  # a frame that holds the error that holds it is a cycle
         return self._call.answer(self._recorded)
 
 
