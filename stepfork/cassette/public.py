@@ -6,8 +6,10 @@ from typing import Any
 
 from stepfork.cassette import schema
 from stepfork.cassette.stream import text_of
-from stepfork.cassette.values import ClassPolicy, look
+from stepfork.cassette.values import ClassPolicy
+from stepfork.cassette.values import look as as_it_stands
 from stepfork.core.model import Call, Plain, Recorded
+from stepfork.core.renaming import unescaped, unescaped_value
 
 
 def call_tree(recorded: list[Recorded], classes: ClassPolicy) -> tuple[Call, ...]:
@@ -38,5 +40,10 @@ def public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPo
     return Call(call.kind, call.name, look(call.args, classes), result, error, children)
 
 
+def look(value: Plain, classes: ClassPolicy) -> Any:
+    """A value of a file as users see it: what only looked like a placeholder is itself again."""
+    return as_it_stands(unescaped_value(value), classes)
+
+
 def _text_of(streamed: Plain) -> str:
-    return text_of(streamed) if isinstance(streamed, dict) else ""
+    return unescaped(text_of(streamed)) if isinstance(streamed, dict) else ""

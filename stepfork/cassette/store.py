@@ -17,12 +17,12 @@ from stepfork.cassette import frame, integrity, reader, schema
 from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
-from stepfork.cassette.public import call_tree
-from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check, look
+from stepfork.cassette.public import call_tree, look
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, check
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Tagged, Trajectory
-from stepfork.core.renaming import IN_BASE64, MARK
+from stepfork.core.renaming import IN_BASE64, MARK, unescaped_value
 from stepfork.errors import CassetteError
 
 _PARTIAL: Final = re.compile(r"\.partial(\.\d+)?\.yaml\Z")
@@ -137,6 +137,11 @@ class StoredCassette:
         """Whether the call at a position may hold one in what it says itself, in bytes and base64 too."""
         words = (MARK, "!shared", *IN_BASE64)
         return any(self.slices.has(self._places[at], word.encode()) for word in words)
+
+    def may_look_secret(self, at: int) -> bool:
+        """Whether the call at a position may hold a text that looks like a placeholder and is none."""
+        has, place = self.slices.has, self._places[at]
+        return has(place, b"=secret:") or has(place, b"!shared") or has(place, b"!byte")
 
     def said(self, at: int) -> tuple[Plain, Plain]:
         """What the call at a position asks and is answered, without what it has from the call it extends."""
@@ -270,8 +275,9 @@ class StoredCassette:
 
     def _read_header(self) -> frame.Header:
         try:
+            header = frame.read_header(self._documents.parse(0))
             return frame.changed_header(
-                frame.read_header(self._documents.parse(0)), self._directories.restore
+                header, lambda value: unescaped_value(self._directories.restore(value))
             )
         except Fault as fault:
             problem = fault.problem

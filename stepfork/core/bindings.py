@@ -122,6 +122,10 @@ class Bindings:
         self._shown: Shown | None = None
         self._values: dict[str, str] = {}  # recorded placeholder -> what it stands for
 
+    def was_brought(self, placeholder: str) -> bool:
+        """Whether the program was given a placeholder."""
+        return self._redactor.was_brought(placeholder)
+
     def is_that_dummy(self, recorded: str, here: str) -> bool:
         """Whether a short dummy of the run is the one that a recorded placeholder stands for already."""
         value = self._values.get(recorded)

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
+from stepfork.core.changed_texts import BYTES
 from stepfork.core.model import OPAQUE, Plain, Tagged
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER, placeholders_in
 from stepfork.core.text_redaction import TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
-_BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 
 
@@ -55,7 +55,7 @@ class Redactor:
 
     @property
     def replays(self) -> bool:
-        """Whether these are the secrets of a replay: numbered apart until they turn out to be the recording's."""
+        """Whether these are the secrets of a replay, numbered apart until it is known what they are."""
         return self._texts.placeholders.replays
 
     def redact(self, value: Plain, *, keys: bool = True, raw: bool = False) -> Plain:
@@ -73,9 +73,7 @@ class Redactor:
             try:
                 if self._is_clean(value, keys):
                     return value
-                while (
-                    True
-                ):  # from the start each time: what is found later may be more than a part found before
+                while True:  # from the start each time: what is found later may be more than a part
                     known = self.count, len(self._texts.placeholders.brought)
                     redacted = self._walk(value, keys)
                     if (self.count, len(self._texts.placeholders.brought)) == known:
@@ -174,9 +172,9 @@ class Redactor:
             elif isinstance(item, list):
                 stack.extend(item)
             elif isinstance(item, Tagged) and item.tag not in OPAQUE:
-                if item.tag in _BYTES or item.tag == "map":
+                if item.tag in BYTES or item.tag == "map":
                     clean = False
-                if item.tag not in _BYTES:
+                if item.tag not in BYTES:
                     stack.append(item.value)
         text = "\n".join(fresh)
         texts.placeholders.reserve(text)
@@ -208,14 +206,14 @@ class Redactor:
         if label and value:
             if isinstance(value, str):
                 return self._texts.keyed(label, value)
-            if isinstance(value, Tagged) and value.tag in _BYTES:
+            if isinstance(value, Tagged) and value.tag in BYTES:
                 return self._bytes(value, label, keys)
         return self._walk(value, keys)
 
     def _tagged(self, value: Tagged, keys: bool) -> Plain:
         if value.tag in OPAQUE:
             return value
-        if value.tag in _BYTES:
+        if value.tag in BYTES:
             return self._bytes(value, "", keys)
         if value.tag == "map" and isinstance(value.value, list):
             pairs = [self._pair(pair, keys) for pair in value.value]
