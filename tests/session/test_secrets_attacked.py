@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import openai
 import pytest
+from support import second_reader
 from support.chat_server import ChatServer, completion, json_answer, stream_answer
 
 import stepfork
@@ -85,8 +86,6 @@ HANDED: dict[str, Callable[[str], Any]] = {
     "set": lambda token: {token},
     "path": lambda token: Path("/x") / token.replace("/", "_"),
     "base64": lambda token: base64.b64encode(f"user:{token}".encode()).decode(),
-    "basic": lambda token: {"Authorization": f"Basic {base64.b64encode(f'u:{token}'.encode()).decode()}"},
-    "cookie": lambda token: {"Cookie": f"sid={token}; lang=en"},
     "bytes": str.encode,
     "key": lambda token: {token: 1},
 }
@@ -106,7 +105,7 @@ def test_a_token_that_an_answer_brought_is_that_one_only(
     assert refused(path, lambda: agent("bob")).index == 3
 
 
-@pytest.mark.parametrize("handed", ["header", "token", "own key", "text", "basic", "cookie"])
+@pytest.mark.parametrize("handed", ["header", "token", "own key", "text"])
 def test_what_an_answer_brought_is_no_other_value(tools: Any, path: Path, handed: str) -> None:
     """A dummy is right only where the program had the secret by itself."""
 
@@ -315,6 +314,10 @@ def test_a_text_that_looks_like_a_placeholder_is_itself(tools: Any, path: Path) 
         assert agent() == tools.ANSWER
     for other in ("<secret:api_key:2>", "<=secret:api_key:1>", "<secret:api_key:other-1>"):
         refused(path, lambda other=other: agent(other))
+    raw = base64.b64encode(TYPED.encode()).decode()
+    (read,) = second_reader.read(path)["calls"]
+    said = second_reader.as_it_was(read["outcome"]["result"])
+    assert said == {**tools.ANSWER, "raw": {"\0bytes": raw}}
     (call,) = stepfork.load(path).calls
     assert (call.args["what"]["q"], call.result) == (f"what is {TYPED}", tools.ANSWER)
 
