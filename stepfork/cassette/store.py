@@ -150,7 +150,15 @@ class StoredCassette:
         asked: Plain = recorded.call.args
         if extension is not None:
             asked = [extension.changed, dict(extension.append)]
-        return [recorded.call.target, asked], recorded.outcome
+        steps = recorded.outcome.get("steps")
+        given: list[Plain] = []  # what the program gave a generator on its way
+        for step in steps if isinstance(steps, list) else ():
+            if isinstance(step, dict):
+                given += [step.get("sent"), step.get("thrown")]
+        answered = {
+            field: value for field, value in recorded.outcome.items() if field != "steps" or not given
+        }
+        return [recorded.call.target, asked, *given], answered
 
     @cached_property
     def _any_secrets(self) -> bool:

@@ -284,4 +284,4 @@ def _text_at(incoming: str, at: int, found: re.Match[str], recorded: str) -> str
     else:
         return None  # nothing tells where one secret ends and the next begins
     text = incoming[at:end] if end >= at + SHORTEST else ""
-    return text if text and MARK not in text else None
+    return text if text and MARK not in text and not looks_like_one(text) else None
