@@ -29,7 +29,7 @@ class Shown:
     >>> shown.answer(0, [{"token": "<secret:token:1>"}, "<secret:jwt:1>"])
     >>> shown.is_later("<secret:token:1>", 0), shown.is_answers("<secret:token:1>")
     (True, False)
-    >>> shown.is_later("<secret:token:1>", 1), shown.is_answers("<secret:jwt:1>")
+    >>> shown.is_later("<secret:jwt:1>", 1), shown.is_answers("<secret:jwt:1>")
     (False, True)
     """
 
@@ -37,6 +37,7 @@ class Shown:
         self._asked: dict[str, int] = {}  # the last call that asks with it
         self._answers: dict[str, bool] = {}  # whether an answer was the first to have it
         self._given: dict[str, int] = {}  # the last call that is answered with it under its own key
+        self._earliest: dict[str, int] = {}  # the first call that asks with it
         self._first: dict[str, str] = {}  # the first text of a question that holds it
         self._handed: dict[str, int] = {}  # the last call that asks with it under its own key
 
@@ -50,6 +51,8 @@ class Shown:
         for text in texts_in(value):
             for placeholder in placeholders_in(text):
                 self._answers.setdefault(placeholder, False)
+                self._earliest.setdefault(placeholder, at)
+                self._asked.setdefault(placeholder, at)
                 # a history says the same again
                 if self._first.setdefault(placeholder, text) != text or text == placeholder:
                     self._asked[placeholder] = at
@@ -83,7 +86,8 @@ class Shown:
 
     def is_later(self, placeholder: str, at: int) -> bool:
         """Whether anything after the question of a call shows it: another text than the first, or a key."""
-        return self._asked.get(placeholder, -1) > at or self._given.get(placeholder, -1) >= at
+        others = (self._asked.get(placeholder, at), self._earliest.get(placeholder, at))
+        return others != (at, at) or self._given.get(placeholder, -1) >= at
 
 
 def _under_their_keys(value: Plain) -> Iterator[str]:
