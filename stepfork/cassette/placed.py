@@ -8,6 +8,7 @@ from typing import Any
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks
 from stepfork.core.model import Plain, Tagged
+from stepfork.core.renaming import unescaped_value
 
 
 def check_at(field: str, value: Plain) -> None:
@@ -23,7 +24,8 @@ def check_at(field: str, value: Plain) -> None:
 
 
 def look_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
-    """The value for a reader; what is not at hand, or does not fit its class any more, stays a `Tagged`.
+    """The value for a reader: what only looked like a placeholder is itself again; what is not at hand, or
+    does not fit its class any more, stays a `Tagged`.
 
     Raises:
         Fault: naming the field, where a tag's content does not fit it.
@@ -31,7 +33,7 @@ def look_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     >>> look_at("result", [Tagged("tuple", [1])])
     [(1,)]
     """
-    return _seen(field, value, lambda: Decoder(classes, lenient=True))
+    return _seen(field, unescaped_value(value), lambda: Decoder(classes, lenient=True))
 
 
 def decode_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:

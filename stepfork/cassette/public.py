@@ -11,6 +11,7 @@ from stepfork.cassette.placed import look_at
 from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import ClassPolicy
 from stepfork.core.model import Call, Plain, Recorded
+from stepfork.core.renaming import unescaped
 from stepfork.errors import CassetteError
 
 
@@ -57,4 +58,4 @@ def _public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassP
 
 
 def _text_of(streamed: Plain) -> str:
-    return text_of(streamed) if isinstance(streamed, dict) else ""
+    return unescaped(text_of(streamed)) if isinstance(streamed, dict) else ""

@@ -24,7 +24,7 @@ from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Trajectory, describe
-from stepfork.core.renaming import IN_BASE64, MARK
+from stepfork.core.renaming import IN_BASE64, MARK, unescaped_value
 from stepfork.errors import CassetteError
 
 _PARTIAL: Final = re.compile(r"\.partial(\.\d+)?\.yaml\Z")
@@ -140,6 +140,11 @@ class StoredCassette:
         words = (MARK, "!shared", *IN_BASE64)
         return any(self.slices.has(self._places[at], word.encode()) for word in words)
 
+    def may_look_secret(self, at: int) -> bool:
+        """Whether the call at a position may hold a text that looks like a placeholder and is none."""
+        has, place = self.slices.has, self._places[at]
+        return has(place, b"=secret:") or has(place, b"!shared") or has(place, b"!byte")
+
     def said(self, at: int) -> tuple[Plain, Plain]:
         """What the call at a position asks and is answered, without what it has from the call it extends."""
         document = self._documents.own(self._places[at])
@@ -147,7 +152,15 @@ class StoredCassette:
         asked: Plain = recorded.call.args
         if extension is not None:
             asked = [extension.changed, dict(extension.append)]
-        return [recorded.call.target, asked], recorded.outcome
+        steps = recorded.outcome.get("steps")
+        given: list[Plain] = []  # what the program gave a generator on its way
+        for step in steps if isinstance(steps, list) else ():
+            if isinstance(step, dict):
+                given += [step.get("sent"), step.get("thrown")]
+        answered = {
+            field: value for field, value in recorded.outcome.items() if field != "steps" or not given
+        }
+        return [recorded.call.target, asked, *given], answered
 
     @cached_property
     def _any_secrets(self) -> bool:
@@ -312,8 +325,9 @@ class StoredCassette:
 
     def _read_header(self) -> frame.Header:
         try:
+            header = frame.read_header(self._documents.parse(0))
             return frame.changed_header(
-                frame.read_header(self._documents.parse(0)), self._directories.restore
+                header, lambda value: unescaped_value(self._directories.restore(value))
             )
         except Fault as fault:
             problem = fault.problem

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from stepfork.core.model import Plain, Tagged
+from stepfork.core.model import Plain, Tagged, texts_in
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import PLACEHOLDER, is_other, label_of, placeholders_in
 from stepfork.core.secret_names import normalise
@@ -26,18 +26,19 @@ class Shown:
 
     >>> shown = Shown()
     >>> shown.question(0, "use <secret:token:1>")
-    >>> shown.answer(0, ["<secret:token:1>", "<secret:jwt:1>"])
+    >>> shown.answer(0, [{"token": "<secret:token:1>"}, "<secret:jwt:1>"])
     >>> shown.is_later("<secret:token:1>", 0), shown.is_answers("<secret:token:1>")
     (True, False)
-    >>> shown.is_later("<secret:token:1>", 1), shown.is_answers("<secret:jwt:1>")
+    >>> shown.is_later("<secret:jwt:1>", 1), shown.is_answers("<secret:jwt:1>")
     (False, True)
     """
 
     def __init__(self) -> None:
         self._asked: dict[str, int] = {}  # the last call that asks with it
-        self._answered: dict[str, int] = {}  # the last one that is answered with it
         self._answers: dict[str, bool] = {}  # whether an answer was the first to have it
-        self._given: set[str] = set()  # what an answer has under its own key
+        self._given: dict[str, int] = {}  # the last call that is answered with it under its own key
+        self._earliest: dict[str, int] = {}  # the first call that asks with it
+        self._first: dict[str, str] = {}  # the first text of a question that holds it
         self._handed: dict[str, int] = {}  # the last call that asks with it under its own key
 
     def header(self, value: Plain) -> None:
@@ -47,9 +48,14 @@ class Shown:
 
     def question(self, at: int, value: Plain) -> None:
         """What a call asks."""
-        for placeholder in placeholders_in(value):
-            self._answers.setdefault(placeholder, False)
-            self._asked[placeholder] = at
+        for text in texts_in(value):
+            for placeholder in placeholders_in(text):
+                self._answers.setdefault(placeholder, False)
+                self._earliest.setdefault(placeholder, at)
+                self._asked.setdefault(placeholder, at)
+                # a history says the same again
+                if self._first.setdefault(placeholder, text) != text or text == placeholder:
+                    self._asked[placeholder] = at
         for placeholder in _under_their_keys(value):
             self._handed[placeholder] = at
 
@@ -57,8 +63,8 @@ class Shown:
         """What a call is answered."""
         for placeholder in placeholders_in(value):
             self._answers.setdefault(placeholder, True)
-            self._answered[placeholder] = at
-        self._given.update(_under_their_keys(value))
+        for placeholder in _under_their_keys(value):
+            self._given[placeholder] = at
 
     def output(self, value: Plain) -> None:
         """What the run came to."""
@@ -79,8 +85,9 @@ class Shown:
         return self._handed.get(placeholder, -1) > at
 
     def is_later(self, placeholder: str, at: int) -> bool:
-        """Whether anything after the question of a call shows it."""
-        return self._asked.get(placeholder, -1) > at or self._answered.get(placeholder, -1) >= at
+        """Whether anything after the question of a call shows it: another text than the first, or a key."""
+        others = (self._asked.get(placeholder, at), self._earliest.get(placeholder, at))
+        return others != (at, at) or self._given.get(placeholder, -1) >= at
 
 
 def _under_their_keys(value: Plain) -> Iterator[str]:
@@ -95,7 +102,7 @@ def _under_their_keys(value: Plain) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _under_their_keys(item)
-    elif isinstance(value, Tagged):
+    elif isinstance(value, Tagged) and value.tag != "secret":
         yield from _under_their_keys(value.value)
 
 
@@ -121,6 +128,10 @@ class Bindings:
         self._make = shown
         self._shown: Shown | None = None
         self._values: dict[str, str] = {}  # recorded placeholder -> what it stands for
+
+    def was_brought(self, placeholder: str) -> bool:
+        """Whether the program was given a placeholder."""
+        return self._redactor.was_brought(placeholder)
 
     def is_that_dummy(self, recorded: str, here: str) -> bool:
         """Whether a short dummy of the run is the one that a recorded placeholder stands for already."""

@@ -8,16 +8,14 @@ reads it gets the directory of today. A text that holds such a name itself is wr
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from stepfork.core.canonical import canonical_text
-from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+from stepfork.core.changed_texts import BYTES, changed
+from stepfork.core.model import Plain, Tagged, texts_in
 
 NAMES: Final = ("cwd", "basetemp", "tmp", "home")
 """The first one counts where two directories are the same."""
@@ -30,7 +28,6 @@ _BEFORE: Final = r"(?:(?<![\w./~\\])|(?<=[fF][iI][lL][eE]://)|(?<=\\[bfnrt]))"
 _AFTER: Final = r"(?!\.*[\w~@+%-]|[\u0300-\u036f]|\\u[0-9a-fA-F]{4})"
 _PART: Final = re.compile(r"[^/\\]+")
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?=[/\\])")
-_BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 _DEEPEST: Final = 3  # JSON texts, one in another, in which a directory that needs escapes is told
 _KEPT: Final = 4_000_000  # characters of texts whose other form is remembered
 
@@ -122,7 +119,7 @@ class Directories:
         return self._changed(value, ("<",), self.restore_text)
 
     def _changed(self, value: Plain, begin: tuple[str, ...], change: Callable[[str], str]) -> Plain:
-        return _walk(value, change) if self._on and _changes(value, begin, change) else value
+        return changed(value, change) if self._on and _changes(value, begin, change) else value
 
     @property
     def has_spellings(self) -> bool:
@@ -205,7 +202,7 @@ def _changes(value: Plain, begin: tuple[str, ...], change: Callable[[str], str])
         elif isinstance(item, list):
             stack += item
         elif isinstance(item, Tagged):
-            if item.tag in _BYTES:
+            if item.tag in BYTES:
                 return True
             stack.append(item.value)
     return False
@@ -253,35 +250,3 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _walk(value: Plain, change: Callable[[str], str]) -> Plain:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        mapping = {change(key): _walk(item, change) for key, item in value.items()}
-        same = all(new is old for new, old in zip(mapping.values(), value.values(), strict=True))
-        return value if same and all(map(value.__contains__, mapping)) else mapping
-    if isinstance(value, list):
-        items = [_walk(item, change) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if not isinstance(value, Tagged) or value.tag in OPAQUE:
-        return value
-    inner = _bytes(value.value, change) if value.tag in _BYTES else _walk(value.value, change)
-    if inner is value.value:
-        return value
-    if value.tag in ("set", "frozenset") and isinstance(inner, list):
-        inner = sorted(inner, key=canonical_text)
-    return Tagged(value.tag, inner)
-
-
-def _bytes(encoded: Plain, change: Callable[[str], str]) -> Plain:
-    """Bytes in base64, changed if they are text: of other files a changed length would make rubbish."""
-    try:
-        text = base64.b64decode(str(encoded), validate=True).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return encoded
-    if "\0" in text:
-        return encoded
-    new = change(text)
-    return encoded if new == text else base64.b64encode(new.encode()).decode()

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stepfork.core.changed_texts import said_in
 from stepfork.core.directories import AS_THEY_STAND, Directories
-from stepfork.core.model import Plain, texts_in
+from stepfork.core.model import Plain
 from stepfork.core.renaming import Bound, Renaming
 from stepfork.core.volatile import Rules
 
@@ -58,10 +59,10 @@ class Likeness:
     def brought(self, answer: Plain) -> None:
         """Takes note of the values in an answer: the program did not make them."""
         if self.rules.tell_apart:
-            for text in texts_in(answer):
+            for text in said_in(answer):
                 for piece in self.rules.cut(text)[1]:
                     if piece.text is None:
-                        self._brought.add((piece.rule, piece.value))
+                        self._brought.add((piece.rule, piece.key))
 
     def blur(self, text: str) -> str:
         """The text with all replaced that may differ but secrets: equal for texts that may say the same."""
@@ -110,7 +111,9 @@ class Trial:
         for was, here in zip(old, new, strict=True):
             if was.rule != here.rule or was.text != here.text:
                 return False
-            if was.text is None and not self._pair((was.rule, was.value), (here.rule, here.value)):
+            if was.text is None and (
+                was.form != here.form or not self._pair((was.rule, was.key), (here.rule, here.key))
+            ):
                 return False
         return True
 

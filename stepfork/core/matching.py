@@ -263,7 +263,7 @@ class _Comparison:
 
 
 def _without_common(old: list[Plain], new: list[Plain]) -> tuple[list[Plain], list[Plain]]:
-    """Two sets, those of secrets without what both have: placeholders sort otherwise once they are known."""
+    """Two sets, of secrets without what both have: the rest may sort differently."""
     if not any(MARK in opened(text) for text in texts_in(old)):
         return old, new
     here, there = ({canonical_text(item): item for item in items} for items in (old, new))

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
+from stepfork.core.changed_texts import BYTES
 from stepfork.core.model import OPAQUE, Plain, Tagged
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER, placeholders_in
@@ -21,7 +22,6 @@ from stepfork.core.secret_shapes import RUN, is_reference
 from stepfork.core.text_redaction import TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
-_BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 _CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
 _CLASSES: Final = frozenset({"class", "enum"})
 """Tags of which the text is a name."""
@@ -120,9 +120,7 @@ class Redactor:
             try:
                 if self._is_clean(value, keys):
                     return value
-                while (
-                    True
-                ):  # from the start each time: what is found later may be more than a part found before
+                while True:  # from the start each time: what is found later may be more than a part
                     known = self.count, len(self._texts.placeholders.brought)
                     redacted = self._walk(value, keys)
                     if (self.count, len(self._texts.placeholders.brought)) == known:
@@ -251,9 +249,9 @@ class Redactor:
                 if keys is Keys.ALL and texts.labels_in(item):
                     clean = False
             elif isinstance(item, Tagged) and item.tag not in OPAQUE:
-                if item.tag in _BYTES or item.tag == "map":
+                if item.tag in BYTES or item.tag == "map":
                     clean = False
-                if item.tag not in _BYTES:
+                if item.tag not in BYTES:
                     stack.append(item.value)
         text = "\n".join(fresh)
         texts.placeholders.reserve(text)
@@ -290,7 +288,7 @@ class Redactor:
         if label and value:
             if isinstance(value, str):
                 return self._texts.keyed(label, value)
-            if isinstance(value, Tagged) and value.tag in _BYTES:
+            if isinstance(value, Tagged) and value.tag in BYTES:
                 return self._bytes(value, label, keys)
             if isinstance(value, list):
                 items = [self._under(label, item, keys) for item in value]
@@ -312,7 +310,7 @@ class Redactor:
     def _tagged(self, value: Tagged, keys: Keys) -> Plain:
         if value.tag in OPAQUE or value.tag in _CLASSES:
             return value
-        if value.tag in _BYTES:
+        if value.tag in BYTES:
             return self._bytes(value, "", keys)
         if value.tag == "map" and isinstance(value.value, list):
             pairs = [self._pair(pair, keys) for pair in value.value]
@@ -333,7 +331,7 @@ class Redactor:
         if not isinstance(pair, list) or len(pair) != 2:
             return self._walk(pair, keys)
         name, old = pair
-        if isinstance(name, Tagged) and name.tag in _BYTES:
+        if isinstance(name, Tagged) and name.tag in BYTES:
             shown_bytes, label = self._walk(name, keys), self._texts.label(_said(name), keys is Keys.ALL)
             return [shown_bytes, self._item(label, old, keys)]
         if not isinstance(name, str):

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
+from stepfork.core.changed_texts import changed
 from stepfork.core.model import Plain, texts_in
 
 OTHER: Final = "other-"
@@ -82,26 +83,50 @@ def unescaped(text: str) -> str:
     return _LOOKALIKE.sub(lambda found: f"<{found[0][2:]}" if found[1] else found[0], text)
 
 
+def unescaped_value(value: Plain) -> Plain:
+    """The same for all texts of a value.
+
+    >>> unescaped_value({"q": ["<=secret:token:1>"]})
+    {'q': ['<secret:token:1>']}
+    """
+    return changed(value, unescaped)
+
+
 def opened(text: str) -> str:
     """A text with what its pieces of base64 say in their place, where that holds a placeholder.
 
     >>> opened("see PHNlY3JldDp0b2tlbjoxPg==").split("\\0")
-    ['see ', '==', '<secret:token:1>', '']
+    ['see ', '<secret:token:1>', '']
     """
     if not any(core in text for core in IN_BASE64):
         return text
-    return _BASE64.sub(_said, text)
+    return _BASE64.sub(lambda run: _said(run[0], MARK), text)
 
 
-def _said(run: re.Match[str]) -> str:
-    body = run[0].rstrip("=")
+def opened_alike(recorded: str, incoming: str) -> tuple[str, str]:
+    """Both texts opened, `incoming` where `recorded` is: it may not be known yet what is secret there.
+
+    >>> opened_alike("PHNlY3JldDp0b2tlbjoxPg==", "aHVudGVyMmh1bnRlcjI=")[1].split("\\0")
+    ['', 'hunter2hunter2', '']
+    """
+    then = opened(recorded)
+    if then == recorded:
+        return recorded, opened(incoming)
+    holds = iter([_said(run, MARK) != run for run in _BASE64.findall(recorded)])
+    return then, _BASE64.sub(lambda run: _said(run[0], "" if next(holds, False) else MARK), incoming)
+
+
+def _said(run: str, mark: str) -> str:
+    """What a piece of base64 says, if it holds `mark`."""
+    body = run.rstrip("=")
     altchars = b"-_" if "-" in body or "_" in body else b"+/"
     try:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars, validate=True)
     except (binascii.Error, ValueError):
-        return run[0]
+        return run
     said = raw.decode("utf-8", "surrogateescape")
-    return f"\0{run[0][len(body) :]}\0{said}\0" if MARK in said else run[0]
+    cut = "~" if len(run) % 4 else ""  # without its padding
+    return f"\0{cut}{said}\0" if mark in said else run
 
 
 def placeholders_in(value: Plain) -> Iterator[str]:
@@ -119,6 +144,9 @@ def placeholders_in(value: Plain) -> Iterator[str]:
 class Bound(Protocol):
     """What is known of a run's secrets by now."""
 
+    def was_brought(self, placeholder: str) -> bool:
+        """Whether the program was given a placeholder."""
+
     def may_be(self, recorded: str, here: str) -> bool:
         """Whether a placeholder or text of the run may be what a recorded one stands for."""
 
@@ -131,6 +159,10 @@ class Apart:
 
     def __init__(self, replays: bool = False) -> None:
         self._replays = replays
+
+    def was_brought(self, placeholder: str) -> bool:
+        """Nothing is known."""
+        return False
 
     def may_be(self, recorded: str, here: str) -> bool:
         """A placeholder with the same label, of a replay one that is none of the recording's."""
@@ -165,9 +197,6 @@ class Renaming:
 
     Without `bound` two values are compared whose secrets were numbered independently of each other.
 
-    Attributes:
-        pairs: each recorded placeholder, and the placeholder or text of the run that it stands for.
-
     >>> renaming = Renaming()
     >>> renaming.unify("Bearer <secret:token:1>", "Bearer <secret:token:3>")
     True
@@ -186,7 +215,7 @@ class Renaming:
 
     @property
     def pairs(self) -> Mapping[str, str]:
-        """What each placeholder of the recording stands for in the run."""
+        """Each recorded placeholder, and the placeholder or text of the run that it stands for."""
         return self._pairs
 
     def fork(self) -> Renaming:
@@ -198,7 +227,9 @@ class Renaming:
 
     def unify(self, recorded: str, incoming: str) -> bool:
         """Whether two texts are equal up to what the placeholders stand for; if not, nothing is kept."""
-        recorded, incoming = opened(recorded), opened(incoming)
+        if "=secret:" in recorded:  # the program was given what looks like a placeholder: it may be the one
+            recorded = _LOOKALIKE.sub(self._given, recorded)
+        recorded, incoming = opened_alike(recorded, incoming)
         if MARK not in recorded:
             return recorded == incoming
         pairs = self._align(recorded, incoming)
@@ -218,6 +249,10 @@ class Renaming:
         self._pairs |= fresh
         self._incoming |= back
         return True
+
+    def _given(self, found: re.Match[str]) -> str:
+        shown = f"<{found[0][2:]}"
+        return shown if found[1] == "=" and self._bound.was_brought(shown) else found[0]
 
     def _align(self, recorded: str, incoming: str) -> list[tuple[str, str]] | None:
         """What each placeholder of `recorded` stands for in `incoming`, read from left to right."""
@@ -249,4 +284,4 @@ def _text_at(incoming: str, at: int, found: re.Match[str], recorded: str) -> str
     else:
         return None  # nothing tells where one secret ends and the next begins
     text = incoming[at:end] if end >= at + SHORTEST else ""
-    return text if text and MARK not in text else None
+    return text if text and MARK not in text and not looks_like_one(text) else None

@@ -45,11 +45,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a rule found in a text. `text` is what counts of it; None where its `value` is told apart."""
+    """What a rule found in a text. `text` is what counts of it; None where its `value` is told apart.
+
+    `key` is the same for a value in all its spellings (of a UUID: its 32 digits), `form` tells these apart.
+    """
 
     rule: int
     value: str
     text: str | None
+    key: str
+    form: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,11 @@ class Rules:
                 continue
             parts.append(text[done:start])
             kept = self.rules[number].text
-            pieces.append(Piece(number, match[0], None if kept is None else match.expand(kept)))
+            key, form = match[0], ""
+            if self.rules[number].name == "uuid":
+                key = match[0].replace("-", "").lower()
+                form = f"{len(match[0])}{match[0].isupper()}"
+            pieces.append(Piece(number, match[0], None if kept is None else match.expand(kept), key, form))
             done = -minus_end
         return [*parts, text[done:]], pieces
 

@@ -79,7 +79,7 @@ def judge(
 
     `rules` say what differs between any two runs.
     """
-    bound = Apart(redactor.replays)
+    alike = Likeness(rules, bound=Apart(redactor.replays))
     output, unsupported = _plain(happened, redactor)
     error = None
     if happened.error is not None:
@@ -94,9 +94,7 @@ def judge(
     if happened.went_past:
         return report("PASSED", "went on past the recorded failure and was stopped there")
     if error is not None:
-        return report(
-            *_judge_error(error, recorded, has_expectation, happened.missing, Likeness(rules, bound=bound))
-        )
+        return report(*_judge_error(error, recorded, has_expectation, happened.missing, alike))
     if has_expectation:
         fault = redactor.redact_text(_expectation_fault(happened, expected))
         outcome = "differs from the expectation" if fault else "equals the expectation"
@@ -113,7 +111,7 @@ def judge(
         return report("DIFFERS", "cannot be compared", unsupported)
     fault = "the run ended without an output"
     if happened.returned:
-        fault = _difference(recorded.output, output, Likeness(rules, bound=bound))
+        fault = _difference(recorded.output, output, alike)
     outcome = "differs from the recorded output" if fault else "equals the recorded output"
     return report("DIFFERS" if fault else "PASSED", outcome, fault)
 

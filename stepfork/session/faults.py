@@ -15,6 +15,7 @@ from typing import Any
 from stepfork.cassette.frame import Header
 from stepfork.cassette.values import BadValue, look
 from stepfork.core import wording
+from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
 from stepfork.core.renaming import PLACEHOLDER
@@ -55,6 +56,9 @@ def differs(
     others: Iterable[tuple[int, Incoming]],
 ) -> ReplayMismatchError:
     """The call at this place is another one than recorded; `others` are all the recorded calls, numbered."""
+    nearest = _nearest(recorded, incoming, index, others)
+    mismatch = masked_mismatch(mismatch)
+    incoming = masked_call(recorded, incoming)
     lines = [
         wording.headline(index, recorded, incoming, mismatch),
         f"  cassette: {shown(where.path)}, call {index} of {where.total}",
@@ -69,7 +73,6 @@ def differs(
     if mismatch.fault in ("kind", "name"):
         old, new = wording.summary(recorded), wording.summary(incoming)
     lines += [f"  recorded: {old}", f"  now:      {new}"]
-    nearest = _nearest(recorded, incoming, index, others)
     if nearest:
         lines.append(nearest)
     lines += _again(where)
@@ -104,8 +107,11 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
     )
 
 
-def too_early(where: Where, missing: int, index: int, incoming: Incoming) -> ReplayMismatchError:
+def too_early(
+    where: Where, missing: int, index: int, recorded: Incoming, incoming: Incoming
+) -> ReplayMismatchError:
     """An equal call has to come first, or another line of control has to make this one."""
+    incoming = masked_call(recorded, incoming)
     what = describe(incoming.kind, incoming.name)
     if missing == index:
         fault = f"{what} is recorded for another task or thread than the one that makes it now"

@@ -16,6 +16,7 @@ from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
+from stepfork.core.renaming import unescaped_value
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
@@ -142,12 +143,17 @@ class Replayer:
 
     def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
         position = play.calls[at]
+        if self.cassette.holds_secrets(position):
+            self._redactor.bring(recorded.outcome)
+        if self.cassette.may_look_secret(position):
+            answer = unescaped_value(recorded.outcome)
+            assert isinstance(answer, dict)
+            if answer is not recorded.outcome:
+                recorded = replace(recorded, outcome=answer)
         self._numbers[id(recorded)] = play.index(at)
         self._positions[id(recorded)] = position
         if play is self._play:
             self._made.append(at)
-        if self.cassette.holds_secrets(position):
-            self._redactor.bring(recorded.outcome)
         self._alike.brought(recorded.outcome)
         if recorded.call.kind == "tool" and recorded.call.name in self._through:
             scope = Scope()
@@ -198,7 +204,7 @@ class Replayer:
         recorded = play.recorded(missing).call
         mismatch = _match(recorded, call, self._alike.trial())
         if mismatch is None:
-            return faults.too_early(self._where, play.index(missing), play.index(at), call)
+            return faults.too_early(self._where, play.index(missing), play.index(at), recorded, call)
         index = play.index(missing)
         return faults.differs(self._where, index, recorded, call, mismatch, self._others(play))
 

@@ -7,6 +7,7 @@ and the tag. `python -m support.second_reader FILE`, in tests/, prints it. Strea
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import hashlib
 import json
@@ -26,6 +27,9 @@ EXTENSION = ("extends", "remove", "append")
 NO_OUTCOME = {"tool", "llm", "args", "request", "depth", "lane", "started", "after", "shared", "unfinished"}
 NO_OUTCOME |= {*LLM_QUESTION, *EXTENSION, "start", "parent", "line", "lines"}
 STEP = re.compile(r'(?:^|(?<!^)\.)([A-Za-z_][\w-]*)|\[("(?:[^"\\]|\\.)*")\]')
+
+
+LOOKALIKE = re.compile(r"<=(=*secret:\w{1,64}:(?:other-)?[1-9][0-9]{0,8}>)")
 
 
 class Unreadable(Exception):
@@ -48,6 +52,8 @@ def read(path: Path) -> dict[str, Any]:
         if "end" not in end:
             raise Unreadable("cut off")
         end["checksum"] = checksum(text, end.pop("sha256", None))
+    for field in {"args", "env"} & {*parsed[0]}:
+        parsed[0][field] = as_it_was(parsed[0][field])
     calls = parsed[1:]
     shared = shared_values(calls)
     full = [restore(call, shared) for call in calls]
@@ -57,6 +63,20 @@ def read(path: Path) -> dict[str, Any]:
         requests.append(request_of(call, at, places, requests))
     found = [in_full(call, requests[at]) for at, call in enumerate(full)]
     return {"header": parsed[0], "calls": in_order_of_start(full, found) if partial else found, "end": end}
+
+
+def as_it_was(value: Any) -> Any:
+    """A value of the program: what only looks like the placeholder of a secret has a `=` less."""
+    if isinstance(value, str):
+        return LOOKALIKE.sub(r"<\1", value)
+    if isinstance(value, dict):
+        if [*value] == ["\0bytes"]:
+            raw = base64.b64decode(value["\0bytes"])
+            with contextlib.suppress(UnicodeDecodeError):
+                raw = as_it_was(raw.decode()).encode() if b"\0" not in raw else raw
+            return {"\0bytes": base64.b64encode(raw).decode()}
+        return {as_it_was(key): as_it_was(item) for key, item in value.items()}
+    return [as_it_was(item) for item in value] if isinstance(value, list) else value
 
 
 def checksum(text: str, written: Any) -> str:
