@@ -123,6 +123,17 @@ class StoredCassette:
         found = self._documents.recorded(self._places[at])
         return found if at not in self._marks else replace(found, mark=self._marks[at])
 
+    def unreadable(self, at: int, problem: BadValue) -> CassetteError:
+        """The error for a call whose answer cannot be rebuilt here and now, with line and field."""
+        outcome = self.recorded(at).outcome
+        fault = Fault("error" if "error" in outcome else "", str(problem))
+        try:
+            for field, value in outcome.items():
+                _check_value(field, value, Decoder(self._classes))
+        except Fault as found:
+            fault = found
+        return self._documents.located(fault, self._places[at])
+
     def _own(self, at: int) -> Recorded:
         """The same where only its place, its mark and its kind are asked for."""
         found = self._documents.own(self._places[at]).recorded
@@ -344,4 +355,5 @@ def _check_value(field: str, value: Plain, checker: Decoder | None = None) -> No
         try:
             checker.decode(value)
         except BadValue as problem:
+            _check_value(field, value.value, checker)  # which part of it, if it is one
             raise Fault(field, str(problem)) from None

@@ -214,7 +214,7 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
                 wait_to_be_given_up()
             return answer(step)
         except BadValue as problem:
-            raise unreadable(problem) from None
+            raise unreadable(problem, step) from None
     try:
         with step.inside():
             value = live()
@@ -240,7 +240,7 @@ async def acall(
                 await cancelled_again(step, jump=not step.unfinished)
             return await answer(step)
         except BadValue as problem:
-            raise unreadable(problem) from None
+            raise unreadable(problem, step) from None
     try:
         with step.inside():
             value = await live()
@@ -289,8 +289,7 @@ def wait_to_be_given_up() -> None:
             run.set_apart(strand)
 
 
-def unreadable(problem: BadValue) -> StepforkError:
+def unreadable(problem: BadValue, recorded: Recorded | None = None) -> StepforkError:
     """A recorded answer that cannot be rebuilt is a fault of the cassette, and stays one to the end."""
     run = session()
-    fault = CassetteError(str(problem), file=None if run is None else run.path)
-    return fault if run is None else run.latch(fault)
+    return CassetteError(str(problem)) if run is None else run.unreadable(problem, recorded)

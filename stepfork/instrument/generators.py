@@ -49,6 +49,10 @@ class Playback(Protocol):
     """A recorded generator on replay. Its methods raise what the session says to a consumer that differs."""
 
     @property
+    def recorded(self) -> Recorded:
+        """The recorded call."""
+
+    @property
     def cancelled(self) -> bool:
         """Whether its last step was cancelled while it was awaited."""
 
@@ -170,7 +174,7 @@ def _replay(play: Playback) -> Generator[Any, Any, Any]:
             driver.wait_to_be_given_up()
         return play.end()
     except BadValue as problem:
-        raise driver.unreadable(problem) from None
+        raise driver.unreadable(problem, play.recorded) from None
 
 
 async def agenerate(
@@ -197,7 +201,7 @@ async def agenerate(
                 await until_cancelled()
             step.end()
         except BadValue as problem:
-            raise driver.unreadable(problem) from None
+            raise driver.unreadable(problem, step.recorded) from None
         return
     body = live()
     go_on: Callable[[], Any] = body.__anext__

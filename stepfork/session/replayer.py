@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.values import BadValue
 from stepfork.core.canonical import canonical_text
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.likeness import Likeness, Trial
@@ -17,7 +18,7 @@ from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import secret_arguments
 from stepfork.core.volatile import Rules
-from stepfork.errors import ReplayMismatchError
+from stepfork.errors import CassetteError, ReplayMismatchError
 from stepfork.session import faults
 
 
@@ -96,10 +97,11 @@ class Replayer:
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
+        self._positions: dict[int, int] = {}  # the same -> its position in the file
         self._bodies: list[Body] = []
         self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
         self._made: list[int] = []
-        self._where = faults.Where(cassette.path, len(self._tops), hints)
+        self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
 
     def answer(self, call: Incoming, line: Line, inside: Body | None = None) -> Recorded | Body:
@@ -142,6 +144,7 @@ class Replayer:
     def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
         position = play.calls[at]
         self._numbers[id(recorded)] = play.index(at)
+        self._positions[id(recorded)] = position
         if play is self._play:
             self._made.append(at)
         if self.cassette.holds_secrets(position):
@@ -184,7 +187,7 @@ class Replayer:
         if differs is not None and (left.missing or left.running):
             at, mismatch = differs
             recorded = play.recorded(at).call
-            return faults.differs(self._where, play.index(at), recorded, call, mismatch, self._others(play))
+            return self._differs(play, at, recorded, call, mismatch)
         if self._stop_past and play is self._play:
             return PastRecording()
         if play.number is not None:
@@ -197,8 +200,16 @@ class Replayer:
         mismatch = _match(recorded, call, self._alike.trial())
         if mismatch is None:
             return faults.too_early(self._where, play.index(missing), play.index(at), call)
-        index = play.index(missing)
-        return faults.differs(self._where, index, recorded, call, mismatch, self._others(play))
+        return self._differs(play, missing, recorded, call, mismatch)
+
+    def _differs(
+        self, play: Play, at: int, recorded: Incoming, call: Incoming, mismatch: Mismatch
+    ) -> ReplayMismatchError:
+        left = play.order.left_over()
+        to_come = {play.index(number) for number in (*left.missing, *left.running)}
+        return faults.differs(
+            self._where, play.index(at), recorded, call, mismatch, self._others(play), to_come
+        )
 
     def body_returned(self, body: Body) -> None:
         """A body that ran has returned.
@@ -239,6 +250,10 @@ class Replayer:
     def read_further(self, recorded: Recorded) -> ReplayMismatchError:
         """The error for an agent that reads more of a stream or generator than was recorded of it."""
         return faults.read_further(self._where, self._numbers[id(recorded)], recorded.call)
+
+    def unreadable(self, recorded: Recorded, problem: BadValue) -> CassetteError:
+        """The error for an answered call whose answer cannot be rebuilt."""
+        return self.cassette.unreadable(self._positions[id(recorded)], problem)
 
     def unanswered(self, recorded: Recorded) -> ReplayMismatchError:
         """The error for an answered call that the recording cannot end: it was cancelled, or never ended."""

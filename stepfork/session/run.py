@@ -19,13 +19,14 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
+    CassetteError,
     ConfigError,
     RecordingError,
     StepforkError,
@@ -280,7 +281,9 @@ class Run:
                         self._recorder.drop(ticket)
                     return
                 assert self._replayer is not None
-                raise self._replayer.refuse(kind, name, problem.path, problem.type, line or self.scope.main)
+                raise self._replayer.refuse(
+                    kind, name, problem.path, problem.type, line or self.scope.main
+                ) from None
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise
@@ -296,6 +299,12 @@ class Run:
         """The agent reads more of a streamed answer than there was when it was recorded: a latched fault."""
         assert self._replayer is not None
         return self.latch(self._replayer.read_further(recorded))
+
+    def unreadable(self, problem: BadValue, recorded: Recorded | None = None) -> StepforkError:
+        """A recorded answer cannot be rebuilt: a latched fault of the cassette."""
+        if self._replayer is None or recorded is None:
+            return self.latch(CassetteError(str(problem), file=self.path))
+        return self.latch(self._replayer.unreadable(recorded, problem))
 
     def unanswered(self, recorded: Recorded) -> StepforkError:
         """An answered call was cancelled or unfinished when it was recorded, and waits in vain: a fault."""
