@@ -17,7 +17,7 @@ import pytest
 
 from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
-from stepfork.pytest_reports import redact_report, redact_warning
+from stepfork.pytest_reports import redact_report, redact_warning, without_own_frames
 from stepfork.pytest_sessions import Sessions
 from stepfork.report.tally import Tally
 from stepfork.session import active, config
@@ -34,7 +34,10 @@ class Plugin:
 
     def __init__(self, pytest_config: pytest.Config) -> None:
         self.config = pytest_config
-        self.sessions = Sessions(Path(pytest_config.rootpath))
+        folder = pytest_config.getoption(_FOLDER)
+        self.sessions = Sessions(
+            Path(pytest_config.rootpath), {} if folder is None else {_FOLDER: str(folder)}
+        )
         self.tally = Tally()
         self.notes: dict[str, str] = {}  # by cassette
         self.running = ""  # the test that runs now
@@ -265,9 +268,14 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """An expected failure expects the test's own failure: a drifted trajectory is none.
 
-    What is shown of a test that made calls is shown without the secrets that its session knows.
+    What is shown of a test that made calls is shown without the secrets that its session knows, and an error
+    of stepfork's without its source.
     """
+    error = None if call.excinfo is None or item.config.getoption("fulltrace") else call.excinfo.value
+    said = "" if error is None else without_own_frames(error)
     report = yield
+    if said and report.failed:
+        report.longrepr = said
     fault = item.stash.get(_FAULT, None)
     if fault is not None and hasattr(report, "wasxfail") and not _is_expected(item):
         del report.wasxfail

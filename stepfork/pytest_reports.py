@@ -1,17 +1,61 @@
-"""Replaces secrets in what pytest shows of a test. Knows its reports; knows no session and no call.
+"""What pytest shows of a test: no secret, and of an error of stepfork's no source of stepfork's.
 
-pytest shows the arguments of the frames that an error came through, local variables if asked to, and what was
-printed: all of it may hold what the session of the test knows to be secret.
+Knows pytest's reports; knows no session and no call. pytest shows the arguments of the frames that an error
+came through, local variables if asked to, and what was printed: all of it may hold what the session of the
+test knows to be secret.
 """
 
 from __future__ import annotations
 
 import linecache
+import os
+import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
 
 import pytest
+
+from stepfork.errors import StepforkError
+
+_OWN: Final = str(Path(__file__).parent) + os.sep
+_NO_USERS: Final = ("pluggy", "_pytest", "pytest", "contextlib", "stepfork")
+
+
+def without_own_frames(error: BaseException) -> str:
+    """Takes the frames of stepfork's out of the traceback of one of its errors.
+
+    Gives all that there is to show, if none of the user's frames is left: the error then comes from the end
+    of the test's session.
+    """
+    if not isinstance(error, StepforkError):
+        return ""
+    for one in (error, error.__cause__, error.__context__):
+        if isinstance(one, StepforkError):
+            _drop_own(one.__traceback__)
+    if _has_users(error.__traceback__) or error.__cause__ or not _stands_alone(error):
+        return ""
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def _drop_own(frame: TracebackType | None) -> None:
+    while frame is not None:
+        following = frame.tb_next
+        while following is not None and following.tb_frame.f_code.co_filename.startswith(_OWN):
+            following = following.tb_next
+        frame.tb_next = following
+        frame = following
+
+
+def _has_users(frame: TracebackType | None) -> bool:
+    names = (str(one.f_globals.get("__name__", "")) for one, _ in traceback.walk_tb(frame))
+    return any(name.partition(".")[0] not in _NO_USERS for name in names)
+
+
+def _stands_alone(error: BaseException) -> bool:
+    return error.__context__ is None or error.__suppress_context__
 
 
 def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
@@ -52,10 +96,10 @@ def _redact_representation(shown: Any, redact: Callable[[str], str]) -> None:
     links = list(getattr(shown, "chain", [])) or [
         (getattr(shown, "reprtraceback", None), getattr(shown, "reprcrash", None), None)
     ]
-    for traceback, crash, _ in links:
+    for frames, crash, _ in links:
         if crash is not None:
             crash.message = redact(crash.message)
-        for entry in getattr(traceback, "reprentries", ()):
+        for entry in getattr(frames, "reprentries", ()):
             _redact_entry(entry, redact)
     if isinstance(getattr(shown, "longrepr", None), str):
         shown.longrepr = redact(shown.longrepr)

@@ -6,7 +6,8 @@ Knows pytest's items, markers and fixtures; the hooks that open and settle sessi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,8 +28,11 @@ from stepfork.session.workspace import workspace
 class Sessions:
     """Makes the sessions of one pytest run."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, options: Mapping[str, str] | None = None) -> None:
+        """`options` are those of the command line that a command which records needs too."""
         self._root = root
+        words = (f"{option}={value}" for option, value in (options or {}).items())
+        self._options = "".join(f" {shlex.quote(word)}" for word in words)
         self._beside: dict[str, dict[str, None]] = {}
         self._mended: dict[tuple[Rules, str], str] = {}
 
@@ -67,7 +71,7 @@ class Sessions:
             source=f"test {item.nodeid}",
             name=name or item.name,
             marker=marker,
-            hints=Hints(_record_command(item.nodeid, mend), leave_alone),
+            hints=Hints(self._record_command(item.nodeid, mend), leave_alone),
             lazy=True,
             similar=_similar,
         )
@@ -84,7 +88,7 @@ class Sessions:
             source=f"fixture {fixturedef.argname!r}",
             name=name,
             marker=marker,
-            hints=Hints(_record_command(request.node.nodeid or ".", self._mend(marker))),
+            hints=Hints(self._record_command(request.node.nodeid or ".", self._mend(marker))),
             lazy=True,
             hands_over=True,
             similar=_similar,
@@ -109,6 +113,12 @@ class Sessions:
 
         return mend
 
+    def _record_command(self, nodeid: str, mend: Callable[[str], str]) -> str:
+        if mend(nodeid) != nodeid:
+            nodeid = nodeid.partition("[")[0]  # the test with all its parameters, one of which is a secret
+        plain = all(character.isalnum() or character in "_./:-" for character in nodeid)
+        return f"STEPFORK_MODE=record pytest{self._options} {nodeid if plain else repr(nodeid)}"
+
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
         return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
@@ -130,13 +140,6 @@ def _parameter(request: pytest.FixtureRequest, mend: Callable[[str], str]) -> st
     simple = isinstance(value, str | int | float | bool) or value is None
     number, text = getattr(request, "param_index", 0), f"[{value}]"
     return text if simple and mend(text) == text else f"[{number}]"
-
-
-def _record_command(nodeid: str, mend: Callable[[str], str]) -> str:
-    if mend(nodeid) != nodeid:
-        nodeid = nodeid.partition("[")[0]  # the test with all its parameters, one of which is a secret
-    plain = all(character.isalnum() or character in "_./:-" for character in nodeid)
-    return f"STEPFORK_MODE=record pytest {nodeid}" if plain else f"STEPFORK_MODE=record pytest {nodeid!r}"
 
 
 def _similar(path: Path) -> Path | None:

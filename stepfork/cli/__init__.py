@@ -21,10 +21,19 @@ _EXIT_CODES = (
 )
 
 
-@click.group(epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    epilog=_EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
 @click.version_option(package_name="stepfork", message="%(prog)s %(version)s")
-def commands() -> None:
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Record one failing run of an agent, fix the code, keep the failure as a test that runs offline."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(BAD_INPUT)
 
 
 for _command in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from stepfork.cassette.store import StoredCassette
+from stepfork.cli.settings import given_options
 from stepfork.core.directories import AS_THEY_STAND
 from stepfork.errors import ConfigError
 from stepfork.session.faults import Hints, not_found
@@ -52,7 +54,8 @@ def open_cassette(path: Path, *, of_today: bool = False) -> StoredCassette:
         directories = workspace.directories(settings) if of_today else AS_THEY_STAND
         cassette = StoredCassette(path, directories=directories)
     except FileNotFoundError:
-        hints = Hints(record=f"stepfork record MODULE:FUNCTION -o {shown(path)}")
+        options = "".join(f" {shlex.quote(word)}" for word in given_options())
+        hints = Hints(record=f"stepfork record MODULE:FUNCTION{options} -o {shlex.quote(shown(path))}")
         raise not_found(Path(shown(path)), hints) from None
     if settings.integrity == "error":
         cassette.refuse_changed()

@@ -96,13 +96,18 @@ def _say_where(run: Run, path: Path) -> None:
     lines = [f"recorded {counted(calls)} to {where}"]
     if calls:
         lines.append(calls_text(calls))
+    elif not cassette.header.tools:
+        lines.append("no tools were named: --tools MODULE records the calls of that module's functions")
     if written.unchanged:
         lines.append(f"nothing changed since the last recording, so {where} was left as it is")
     if written.kept is not None:
         lines.append(f"the completed recording {shown(written.kept)} was kept as it is")
         lines.append(f"to put the new one in its place: stepfork adopt {shlex.quote(where)}")
-    lines.append(f"next: stepfork replay {shlex.quote(where)}")
-    lines.append(f"      stepfork export {shlex.quote(where)} --pytest --output tests/test_{_slug(path)}.py")
+    if calls or cassette.header.tools:
+        lines.append(f"next: stepfork replay {shlex.quote(where)}")
+        lines.append(
+            f"      stepfork export {shlex.quote(where)} --pytest --output tests/test_{_slug(path)}.py"
+        )
     output.show("\n".join(lines))
 
 

@@ -49,6 +49,10 @@ class Playback(Protocol):
     """A recorded generator on replay. Its methods raise what the session says to a consumer that differs."""
 
     @property
+    def recorded(self) -> Recorded:
+        """The recorded call."""
+
+    @property
     def cancelled(self) -> bool:
         """Whether its last step was cancelled while it was awaited."""
 

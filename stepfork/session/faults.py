@@ -7,19 +7,20 @@ and new; the nearest recorded call; the command that records again. Always under
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepfork.cassette.frame import Header
+from stepfork.cassette.frame import End, Header
 from stepfork.cassette.values import BadValue, look
+from stepfork.cassette.values.policy import class_name
 from stepfork.core import wording
 from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
 from stepfork.core.renaming import PLACEHOLDER
-from stepfork.errors import CassetteNotFoundError, ReplayMismatchError
+from stepfork.errors import CassetteNotFoundError, RecordingError, ReplayMismatchError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,24 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place of a fault: the cassette, how many top-level calls it holds, and the hints."""
+    """The place of a fault: the cassette, how many top-level calls it holds, and the hints.
+
+    `refused` says why the recording itself was refused, if it was: it then lacks calls.
+    """
 
     path: Path
     total: int
     hints: Hints
+    refused: str = ""
+
+
+def refusal_of(end: End | None) -> str:
+    """Why a recording was refused, which ended for no other reason; "" for any other end."""
+    error = None if end is None else end.error
+    if not isinstance(error, dict) or error["class"] != class_name(RecordingError):
+        return ""
+    args = error.get("args")
+    return " ".join(map(str, args)) if isinstance(args, list) else ""
 
 
 def shown(path: Path) -> str:
@@ -54,9 +68,13 @@ def differs(
     incoming: Incoming,
     mismatch: Mismatch,
     others: Iterable[tuple[int, Incoming]],
+    to_come: Container[int] = (),
 ) -> ReplayMismatchError:
-    """The call at this place is another one than recorded; `others` are all the recorded calls, numbered."""
-    nearest = _nearest(recorded, incoming, index, others)
+    """The call at this place is another one than recorded.
+
+    `others` are all the recorded calls, numbered, `to_come` the numbers of those that were not made yet.
+    """
+    nearest = _nearest(recorded, incoming, index, others, to_come)
     mismatch = masked_mismatch(mismatch)
     incoming = masked_call(recorded, incoming)
     lines = [
@@ -193,6 +211,9 @@ def not_comparable(
     where: Where, index: int, kind: str, name: str, path: str, type_: str
 ) -> ReplayMismatchError:
     """An argument has no plain form, so it can equal nothing that was recorded."""
+    if where.refused:
+        fault = f"{describe(kind, name)} {path} is of type {type_}, and so it was not recorded either"
+        return _about(where, index, kind, fault, path=path)
     fault = f"{describe(kind, name)} {path}: a value of type {type_} cannot be compared with the recording"
     return _about(where, index, kind, fault, path=path)
 
@@ -201,7 +222,8 @@ def _about(
     where: Where, index: int, kind: str, fault: str, more: Iterable[str] = (), **leaves: Any
 ) -> ReplayMismatchError:
     """A mismatch that a sentence says; `more` are lines below the place, `leaves` further attributes."""
-    place = f"  cassette: {shown(where.path)}, call {index} of {where.total}"
+    counted = f"call {index} of {where.total}" if index <= where.total else f"{where.total} calls"
+    place = f"  cassette: {shown(where.path)}, {counted}"
     lines = [f"call #{index}: {fault}", place, *more, *_again(where)]
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, **leaves)
 
@@ -248,14 +270,27 @@ def not_found(path: Path, hints: Hints, similar: Path | None = None) -> Cassette
 
 
 def _again(where: Where) -> list[str]:
+    """Why the recording is not whole, if it is not, and how to record again."""
+    if where.refused:
+        record = where.hints.record and f"  when that is mended, record again: {where.hints.record}"
+        why = f"  the file holds a recording that failed with RecordingError: {_shortened(where.refused)}"
+        return [why, *filter(None, [record])]
     return [f"  if the change is meant, record again: {where.hints.record}"] if where.hints.record else []
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 1000 else f"{text[:1000]}..."
 
 
 _LOOKED_AT = 200  # recorded calls of the same name that are compared to find the nearest
 
 
 def _nearest(
-    recorded: Incoming, incoming: Incoming, index: int, others: Iterable[tuple[int, Incoming]]
+    recorded: Incoming,
+    incoming: Incoming,
+    index: int,
+    others: Iterable[tuple[int, Incoming]],
+    to_come: Container[int],
 ) -> str:
     """The recorded call that the incoming one was probably meant to be, if that is not the expected one."""
     alike = [
@@ -263,9 +298,13 @@ def _nearest(
         for at, other in others
         if at != index and (other.kind, other.name) == (incoming.kind, incoming.name)
     ]
-    for at, other in alike:
-        if match(other, incoming) is None:
+    same = [at for at, other in alike if match(other, incoming) is None]
+    for at in same:
+        if at in to_come:
             return f"  this very call is recorded as #{at}: the order of the calls changed"
+    if same:
+        times = f"as #{same[0]}" if len(same) == 1 else f"{len(same)} times, last as #{same[-1]}"
+        return f"  this very call is recorded {times}, was made already, and is made one time more now"
     alike = sorted(alike, key=lambda pair: abs(pair[0] - index))[:_LOOKED_AT]
     if not alike:
         return ""

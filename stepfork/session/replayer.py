@@ -97,11 +97,11 @@ class Replayer:
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
-        self._positions: dict[int, int] = {}
+        self._positions: dict[int, int] = {}  # the same -> its position in the file
         self._bodies: list[Body] = []
         self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
         self._made: list[int] = []
-        self._where = faults.Where(cassette.path, len(self._tops), hints)
+        self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
 
     def answer(self, call: Incoming, line: Line, inside: Body | None = None) -> Recorded | Body:
@@ -192,7 +192,7 @@ class Replayer:
         if differs is not None and (left.missing or left.running):
             at, mismatch = differs
             recorded = play.recorded(at).call
-            return faults.differs(self._where, play.index(at), recorded, call, mismatch, self._others(play))
+            return self._differs(play, at, recorded, call, mismatch)
         if self._stop_past and play is self._play:
             return PastRecording()
         if play.number is not None:
@@ -205,8 +205,16 @@ class Replayer:
         mismatch = _match(recorded, call, self._alike.trial())
         if mismatch is None:
             return faults.too_early(self._where, play.index(missing), play.index(at), recorded, call)
-        index = play.index(missing)
-        return faults.differs(self._where, index, recorded, call, mismatch, self._others(play))
+        return self._differs(play, missing, recorded, call, mismatch)
+
+    def _differs(
+        self, play: Play, at: int, recorded: Incoming, call: Incoming, mismatch: Mismatch
+    ) -> ReplayMismatchError:
+        left = play.order.left_over()
+        to_come = {play.index(number) for number in (*left.missing, *left.running)}
+        return faults.differs(
+            self._where, play.index(at), recorded, call, mismatch, self._others(play), to_come
+        )
 
     def body_returned(self, body: Body) -> None:
         """A body that ran has returned.

@@ -292,7 +292,9 @@ class Run:
                         self._recorder.drop(ticket)
                     return
                 assert self._replayer is not None
-                raise self._replayer.refuse(kind, name, problem.path, problem.type, line or self.scope.main)
+                raise self._replayer.refuse(
+                    kind, name, problem.path, problem.type, line or self.scope.main
+                ) from None
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise

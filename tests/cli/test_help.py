@@ -74,3 +74,11 @@ def test_a_reader_that_has_seen_enough(recorded: Project) -> None:
 
 def test_version(project: Project) -> None:
     assert project.run("--version").out.startswith("stepfork ")
+
+
+def test_without_a_command_it_prints_the_help(project: Project) -> None:
+    alone = project.run()
+    assert alone.status == 2
+    assert alone.err == ""
+    assert alone.out == project.run("--help").out
+    assert project.run("nonsense").status == 2

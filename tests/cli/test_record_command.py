@@ -221,3 +221,11 @@ def test_the_request_of_an_error_stands_once_without_versions_and_secrets(projec
     project.write("wrong.yaml", text.replace("!http-request 1", "!http-request 2"))
     wrong = project.run("validate", "wrong.yaml")
     assert "there is no message 2 before this one" in wrong.out + wrong.err
+
+
+def test_a_recording_without_tools_says_that_none_were_named(project: Project) -> None:
+    ended = project.run("record", "agent:run", "-o", "empty.yaml")
+    assert ended.status == 0, ended.err
+    assert "recorded no calls to empty.yaml" in ended.out
+    assert "no tools were named: --tools MODULE records the calls of that module's functions" in ended.out
+    assert "stepfork replay" not in ended.out

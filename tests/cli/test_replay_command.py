@@ -245,3 +245,9 @@ def test_a_thread_that_outlives_the_entrypoint_does_not_go_live(project: Project
     result = project.run("replay", "late.yaml")
     assert "BODY" not in result.out + result.err
     assert "NoCassetteError" in result.err
+
+
+def test_the_command_for_a_missing_cassette_has_the_options_that_were_given(project: Project) -> None:
+    ended = project.run("replay", "none.yaml", "--tools", "tools", "--cassette-dir", "kept")
+    assert ended.status == 2
+    assert "stepfork record MODULE:FUNCTION --tools tools --cassette-dir kept -o kept/none.yaml" in ended.err

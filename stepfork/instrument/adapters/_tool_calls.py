@@ -154,7 +154,7 @@ class Playback:
 
     def __init__(self, call: GeneratorCall, recorded: Recorded) -> None:
         self._call = call
-        self._recorded = recorded
+        self.recorded = recorded
         self._run = _session()
         outcome: dict[str, Any] = recorded.outcome
         self.outcome = outcome
@@ -181,7 +181,7 @@ class Playback:
         self._made += 1
         step = self._steps.get(self._made)
         if step is not None:
-            self._call.given.change(step, self._recorded.call.args if self._made == 1 else None)
+            self._call.given.change(step, self.recorded.call.args if self._made == 1 else None)
 
     def sent(self, value: Any) -> None:
         """The consumer asks for the next item, and sends a value."""
@@ -209,10 +209,10 @@ class Playback:
         __tracebackhide__ = True
         step = self._made + 1
         if self.outcome.get("closed") and step > len(self.outcome["yields"]):
-            raise self._run.read_further(self._recorded)
+            raise self._run.read_further(self.recorded)
         expected = {key: it for key, it in self._next_step().items() if key in ("sent", "thrown")}
         if expected or asked:
-            self._run.compare(self._recorded, f"step {step}", expected, asked)
+            self._run.compare(self.recorded, f"step {step}", expected, asked)
 
     def _next_step(self) -> dict[str, Plain]:
         step: dict[str, Plain] = self._steps.get(self._made + 1, {})
@@ -232,7 +232,7 @@ class Playback:
                 raise thrown
             finally:
                 del thrown  # a frame that holds the error that holds it is a cycle
-        return self._call.answer(self._recorded)
+        return self._call.answer(self.recorded)
 
 
 def _session() -> Run:
