@@ -9,7 +9,7 @@ proven, while recording.
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from typing import Any, Final
 
 from stepfork.cassette.exception_kinds import (
@@ -84,7 +84,8 @@ def is_outcome(error: BaseException) -> bool:
     """
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_outcome, error.exceptions))
-    if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+    asyncio: Any = sys.modules.get("asyncio")  # who raises its error has imported it
+    if isinstance(error, KeyboardInterrupt) or (asyncio and isinstance(error, asyncio.CancelledError)):
         return False
     return isinstance(error, Exception) or type(error).__module__.partition(".")[0] not in _INTERRUPTING
 
