@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from stepfork.core.canonical import canonical_text
-from stepfork.core.model import OPAQUE, Plain, Tagged
+from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
 
 BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
 
@@ -61,16 +61,4 @@ def said_in(value: Plain) -> Iterator[str]:
     >>> list(said_in([Tagged("bytes", "aGk=")]))
     ['hi']
     """
-    stack: list[Plain] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            stack.extend((*item, *item.values()))
-        elif isinstance(item, list):
-            stack.extend(item)
-        elif isinstance(item, Tagged) and item.tag in BYTES:
-            yield _said(item.value) or ""
-        elif isinstance(item, Tagged):
-            stack.append(item.value)
+    return texts_in(value, lambda tagged: (_said(tagged.value) or "") if tagged.tag in BYTES else None)

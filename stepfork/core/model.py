@@ -7,7 +7,7 @@ values; from there to the file and back nothing else travels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -35,8 +35,10 @@ OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "
 """Tags whose text has a form of its own: it would not be read back with anything else in it."""
 
 
-def texts_in(value: Plain) -> Iterator[str]:
+def texts_in(value: Plain, said: Callable[[Tagged], str | None] = lambda tagged: None) -> Iterator[str]:
     """All texts of a plain value, keys included, in no order that means anything.
+
+    `said` gives the text that a tagged value counts as, None for one that is looked into.
 
     >>> sorted(texts_in({"a": ["b", Tagged("path", "c"), 1]}))
     ['a', 'b', 'c']
@@ -51,7 +53,11 @@ def texts_in(value: Plain) -> Iterator[str]:
         elif isinstance(item, list):
             stack.extend(item)
         elif isinstance(item, Tagged):
-            stack.append(item.value)
+            text = said(item)
+            if text is None:
+                stack.append(item.value)
+            else:
+                yield text
 
 
 @dataclass(frozen=True, slots=True)

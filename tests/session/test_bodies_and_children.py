@@ -78,11 +78,6 @@ def plans(make_module: Any) -> Any:
     return make_module(PLAN)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def names(calls: Any) -> list[Any]:
     """A tree of calls: ``name argument``, and in a tuple with its children what has any."""
     found: list[Any] = []

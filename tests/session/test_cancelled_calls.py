@@ -36,11 +36,6 @@ SLOW = """
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def slow(make_module: Any) -> Any:
     return make_module(SLOW)
 

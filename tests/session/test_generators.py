@@ -143,11 +143,6 @@ def tools(make_module: Any) -> Any:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def both(tools: Any, path: Path) -> Callable[[Callable[[], Any]], Any]:
     """Records what a function does and replays it: the same, and no body runs. Gives what it does."""
 

@@ -137,11 +137,6 @@ def tools(make_module: Any) -> Any:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def both(tools: Any, path: Path) -> Callable[..., Any]:
     """Runs an agent as it is, records and replays it: the same each time, and no body runs on replay."""
 

@@ -23,11 +23,6 @@ def tools(make_module: Any) -> Any:
     return make_module(SEARCH)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def patched_objects(tools: Any) -> list[Any]:
     """What `stepfork` changes, as it is now."""
     from openai._base_client import AsyncAPIClient, SyncAPIClient

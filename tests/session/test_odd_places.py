@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 from support.command import Project
+from support.looking import TOOLS, asked, record
 from support.unprivileged import as_nobody, in_child, open_folder
 
 import stepfork
-
-TOOLS = "bodies = []\ndef look(n):\n    bodies.append(n)\n    return [n, 'x' * n]\n"
 
 
 @pytest.fixture
@@ -30,16 +29,6 @@ def tools(make_module: Any) -> ModuleType:
 def path(tmp_path: Path) -> Path:
     (tmp_path / "cassettes").mkdir()
     return tmp_path / "cassettes" / "run.yaml"
-
-
-def record(path: Path, tools: ModuleType, *sizes: int) -> None:
-    with stepfork.record(path):
-        for n in sizes:
-            assert tools.look(n) == [n, "x" * n]
-
-
-def asked(path: Path) -> list[int]:
-    return [call.args["n"] for call in stepfork.load(path).calls]
 
 
 def everything(folder: Path) -> dict[str, object]:

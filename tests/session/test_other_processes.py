@@ -20,11 +20,6 @@ def tools(make_module: Any) -> Any:
     return make_module(SEARCH)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def test_the_call_of_a_forked_child_is_refused_and_leaves_the_parents_cassette(
     tools: Any, path: Path
 ) -> None:

@@ -53,11 +53,6 @@ def tools(make_module: Any) -> Any:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def both(tools: Any, path: Path) -> Callable[[Callable[[], Any]], Any]:
     """Records what an async function does and replays it: the same."""
 

@@ -55,11 +55,6 @@ def tools(make_module: Any) -> Any:
     return make_module(TOOLS)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def record(path: Path, tools: Any, run_it: Any) -> Any:
     with stepfork.record(path, tools=[tools.__name__]) as run:
         output = run_it()

@@ -73,11 +73,6 @@ def tools(make_module: Any) -> Any:
     return make_module("bodies = []\ndef echo(value):\n    bodies.append(1)\n    return value\n")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def agent(tools: Any, texts: list[str], answer: Any = None) -> list[Any]:
     """Passes the texts through a tool as value, item and key, and through a model's question and answer."""
     found: list[Any] = [tools.echo({"text": text, "in": [text, {text: text}]}) for text in texts]

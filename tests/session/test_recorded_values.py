@@ -91,11 +91,6 @@ def tools(make_module: Any) -> Any:
     return make_module(TOOLS)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def record_and_replay(path: Path, tools: Any, agent: Any, **settings: Any) -> tuple[Any, Any]:
     """What the agent gives live and on replay; no tool body runs on replay."""
     with stepfork.record(path, tools=[tools.__name__], **settings):

@@ -49,11 +49,6 @@ def tools(make_module: Any) -> Any:
     return made
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def recorded(path: Path, tools: Any, agent: Callable[[], Any], **settings: Any) -> str:
     with stepfork.record(path, tools=[tools.__name__], **settings):
         agent()

@@ -17,11 +17,6 @@ TOKEN = "ghp_" + "aB3" * 12
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def tools(make_module: Any) -> Any:
     return make_module(
         """

@@ -11,13 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.looking import TOOLS, asked, record
 from support.unprivileged import in_child
 
 import stepfork
 from stepfork.cassette.store import StoredCassette
 from stepfork.session import active
-
-TOOLS = "bodies = []\ndef look(n):\n    bodies.append(n)\n    return [n, 'x' * n]\n"
 
 
 @pytest.fixture
@@ -31,16 +30,6 @@ def tools(make_module: Any) -> ModuleType:
 def path(tmp_path: Path) -> Path:
     (tmp_path / "cassettes").mkdir()
     return tmp_path / "cassettes" / "run.yaml"
-
-
-def record(path: Path, tools: ModuleType, *sizes: int) -> None:
-    with stepfork.record(path):
-        for n in sizes:
-            assert tools.look(n) == [n, "x" * n]
-
-
-def asked(path: Path) -> list[int]:
-    return [call.args["n"] for call in stepfork.load(path).calls]
 
 
 def test_two_processes_cannot_record_one_file_and_one_may_replay_it(path: Path, tools: ModuleType) -> None:

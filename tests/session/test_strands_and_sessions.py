@@ -24,11 +24,6 @@ def tools(make_module: Any) -> Any:
     return make_module(SEARCH)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def test_a_thread_of_the_outer_session_calls_there_while_an_inner_one_is_open(tools: Any, path: Path) -> None:
     (inner_path,) = others(path, "inner")
     for outer, inner in zip(both_ways(path, tools), both_ways(inner_path, tools), strict=True):

@@ -23,11 +23,6 @@ def tools(make_module: Any) -> Any:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def recorded(tools: Any, path: Path) -> Path:
     with stepfork.record(path, tools=[tools.__name__]):
         tools.search("a")

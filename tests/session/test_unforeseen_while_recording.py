@@ -36,11 +36,6 @@ def deep(levels: int) -> Any:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def tools(make_module: Any) -> Any:
     return make_module(TOOLS)
 

@@ -25,11 +25,6 @@ HEAD = """
 """
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def module_of(make_module: Any, before: str, made: str) -> Any:
     head, tail = textwrap.dedent(HEAD), f"def give():\n    return {made}\n"
     return make_module(head + textwrap.dedent(before) + tail)

@@ -43,11 +43,6 @@ def tools(make_module: Any) -> Any:
     return make_module(TOOLS)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
 def shown(value: Any) -> Any:
     """A value in a form that tells it from every other."""
     if isinstance(value, dict):

@@ -18,11 +18,6 @@ import stepfork
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.yaml"
-
-
-@pytest.fixture
 def tools(make_module: Any) -> Any:
     return make_module(
         """
