@@ -116,7 +116,7 @@ class Watched:
     def _altered_inside(self) -> Node | None:
         """Of what has no place, the first that holds something else now."""
         for node in self._inner:
-            if not identical(node.before, encode(node.value, node.path, self._classes)):
+            if self._reads_otherwise(node):
                 return node
         return next(
             (node for node, held in self._beside if not identical(held, self._attributes(node))), None
@@ -145,10 +145,8 @@ class Watched:
                 if seen.said() > said or not identical(root.before, after):
                     changed[name] = after
         for node in altered:
-            if id(node.value) not in filled and not identical(
-                node.before, encode(node.value, node.path, self._classes)
-            ):
-                raise _refused(node)
+            if id(node.value) not in filled and (node.holder.filled or self._reads_otherwise(node)):
+                raise _refused(node)  # nothing reaches it any more, but the caller may hold it
         for inner in self._inner:  # a set keeps what is in it, nothing else that is filled as a whole does
             above = inner.above
             if above is not None and above.touched and not isinstance(above.value, set | dict):
@@ -157,6 +155,9 @@ class Watched:
         if seen.kept:
             found["kept"] = dict(seen.kept)
         return {**found, "replaced": list(seen.replaced)} if seen.replaced else found
+
+    def _reads_otherwise(self, node: Node) -> bool:
+        return not identical(node.before, encode(node.value, node.path, self._classes))
 
     def _is_altered(self, node: HolderNode) -> bool:
         """Whether the object itself holds something else now."""
@@ -167,7 +168,7 @@ class Watched:
             if all(map(is_, items, node.held)) and (kind is list or all(map(is_, value, node.keys))):
                 return False
         if holder is WHOLE:
-            return not identical(node.before, encode(value, node.path, self._classes))
+            return self._reads_otherwise(node)
         now = holder.parts(value, self._classes)
         if list(now) != list(node.parts) or holder.beyond(value) != node.beyond:
             return True

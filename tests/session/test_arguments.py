@@ -372,6 +372,7 @@ def containers(value: Any) -> list[Any]:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(box=BOXES, program=PROGRAMS)
 @example(box=[{"a": 0}, {"a": 0}], program=[["pop", 0, 0], ["append", 1, 3]])
+@example(box=[[], {"a": []}], program=[["copy", 2, 0], ["pop", 0, 1]])
 def test_any_change_replays_or_is_refused(tools: Any, path: Path, box: Any, program: Any) -> None:
     """The argument, and every container in it that the caller may hold on to, are what they are live."""
 
