@@ -95,7 +95,7 @@ def install(settings: Settings) -> None:
     from stepfork.instrument.hooks import HOOKS
 
     HOOKS.hold(settings.tools, settings.exclude)
-    active.refuse_outside(_reason(settings.mode))
+    active.refuse_outside(_reason(settings.mode), replaying=find_mode(settings.mode).standing == "replay")
 
 
 def _reason(mode: str) -> str | None:

@@ -18,7 +18,10 @@ from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
 from stepfork.pytest_reports import redact_report
 from stepfork.pytest_sessions import Sessions
+from stepfork.pytest_usage import CACHE_KEY, Usage
+from stepfork.pytest_usage import text as usage_text
 from stepfork.report.tally import Tally
+from stepfork.report.verdict import Verdict
 from stepfork.session import active, config
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -35,10 +38,14 @@ class Plugin:
         self.config = pytest_config
         self.sessions = Sessions(Path(pytest_config.rootpath))
         self.tally = Tally()
+        self.usage = Usage(pytest_config)
+        self.verdicts: dict[str, Verdict] = {}  # of the tests that are under way
+        self.details: dict[str, str] = {}  # by test: its verdict in a line, for -v
         self.notes: dict[str, str] = {}  # by cassette
         self.running = ""  # the test that runs now
         self._counted = ""  # the last test that had a session which took a call
         self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
+        self.unused: list[Path] = []
         self._stop_listening = active.on_close(self._closed)
 
     def close(self) -> None:
@@ -47,6 +54,9 @@ class Plugin:
 
     def _closed(self, run: Run) -> None:
         self.tally.add(run)
+        self.verdicts.setdefault(self.running, Verdict()).add(run)
+        if run.touched:
+            self.usage.used([run.path, run.file])
         if run.touched and self.running != self._counted:
             self._counted = self.running
             self.tally.tests += 1
@@ -77,6 +87,34 @@ class Plugin:
                 f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
                 "give each a cassette of its own, or make the calls in the test itself"
             )
+
+    def verdict(self, item: pytest.Item) -> Verdict:
+        """What became of a test's calls so far."""
+        return self.verdicts.setdefault(item.nodeid, Verdict())
+
+    def settle(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Puts the verdict of a test whose body has ended, or never ran, into its report."""
+        verdict = self.verdict(item)
+        marked = any(mark.name == "stepfork" for mark in item.own_markers)
+        if not (verdict.has_traffic or verdict.escaped or marked):
+            return
+        others = [pair for pair in item.user_properties if not pair[0].startswith("stepfork.")]
+        item.user_properties[:] = [*others, *verdict.properties(self._short)]  # a rerun has its own
+        report.user_properties = list(item.user_properties)
+        places = ", ".join(map(self._short, dict.fromkeys(verdict.cassettes)))
+        self.details[item.nodeid] = f"{places or 'no cassette'}: {verdict.line()}"
+        report.sections.append(("stepfork", self.details[item.nodeid]))
+
+    def find_unused(self, *, complete: bool) -> None:
+        """Finds the cassettes that no test used, if this run can tell, and keeps it for `stepfork prune`."""
+        folder = self.sessions.folder()
+        found = self.usage.unused(folder, complete=complete and bool(self.tally.tests))
+        cache = getattr(self.config, "cache", None)
+        if found is None:
+            return
+        self.unused = found
+        if cache is not None:
+            cache.set(CACHE_KEY, {"folder": str(folder), "files": [str(path) for path in found]})
 
     def _short(self, path: Path) -> str:
         try:
@@ -200,6 +238,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     caught = getattr(item, "_excinfo", None)  # where unittest keeps what its tests raised
     try:
         _finish(item, caught[-1].value if caught else None)
+        if not caught:
+            _check_marked(item)
     except StepforkError:
         if caught and not isinstance(caught[-1].value, Exception | pytest.fail.Exception):
             caught.clear()  # a skip is no verdict on a trajectory that drifted
@@ -233,6 +273,18 @@ def _finish(item: pytest.Item, error: BaseException | None) -> bool:
         item.stash[_FAULT] = run.fault
 
 
+def _check_marked(item: pytest.Item) -> None:
+    """A test that is marked for stepfork and makes no patched call proves nothing of what the mark says."""
+    marked = any(mark.name == "stepfork" for mark in item.own_markers)
+    wanted = marked and item.stash[_RUN].action != "off"
+    if wanted and not item.config.stash[_STASH].verdict(item).has_traffic:
+        pytest.fail(
+            "the test is marked with mark.stepfork, but no patched call was made: nothing was replayed or "
+            "recorded; name its tools in 'tools', or take the mark away",
+            pytrace=False,
+        )
+
+
 def _settle(session: api.Session, error: BaseException | None) -> bool:
     """A skip is no verdict: what was recorded is kept. A failure is the test's, an interrupt the run's."""
     if isinstance(error, pytest.skip.Exception):
@@ -254,6 +306,13 @@ def pytest_runtest_makereport(
         del report.wasxfail
         report.outcome = "failed"
         report.longrepr = f"expected to fail, but not like this:\n{fault}"
+    plugin = item.config.stash[_STASH]
+    if report.skipped:
+        plugin.usage.skipped()
+    if call.when == "call" or (call.when == "setup" and not report.passed):
+        plugin.settle(item, report)
+    elif call.when == "teardown":
+        plugin.verdicts.pop(item.nodeid, None)
     run = item.stash.get(_RUN, None)
     if run is not None and run.touched:
         redact_report(report, run.redactor.redact_text)
@@ -302,20 +361,49 @@ def stepfork_run(request: pytest.FixtureRequest) -> Run:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The summary line, where any test had a session that took a call."""
     plugin = config.stash[_STASH]
+    if terminalreporter.verbosity > 0:
+        for test, detail in plugin.details.items():
+            terminalreporter.write_line(f"{test}  {detail}")
     if plugin.tally.tests:
         terminalreporter.write_sep("-", plugin.tally.line())
     for line in plugin.tally.hidden():
         terminalreporter.write_line(line)
     for note in plugin.notes.values():
         terminalreporter.write_line(note)
+    for line in usage_text(plugin.unused, config.invocation_params.dir):
+        terminalreporter.write_line(line)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands its tally to the controller."""
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """A run that leaves tests out cannot say which cassettes are used by none."""
+    if items:
+        items[0].config.stash[_STASH].usage.deselected()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The cassettes of all tests that are there count as used, those of skipped ones too."""
+    plugin = session.config.stash[_STASH]
+    plugin.usage.used(place for item in session.items if (place := plugin.sessions.place_of(item)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A worker of pytest-xdist hands what it counted to the controller."""
     output = getattr(session.config, "workeroutput", None)
     plugin = session.config.stash.get(_STASH, None)
-    if output is not None and plugin is not None:
-        output[_KEY] = {"tally": asdict(plugin.tally), "notes": plugin.notes}
+    if plugin is None:
+        return
+    complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    complete = complete and not (session.shouldstop or session.shouldfail)
+    if output is not None:
+        output[_KEY] = {
+            "tally": asdict(plugin.tally),
+            "notes": plugin.notes,
+            "details": plugin.details,
+            "usage": plugin.usage.sent(),
+        }
+        return
+    plugin.find_unused(complete=complete)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -326,3 +414,5 @@ def pytest_testnodedown(node: Any, error: Any) -> None:
     if sent is not None and plugin is not None:
         plugin.tally.merge(sent["tally"])
         plugin.notes |= sent["notes"]
+        plugin.details |= sent["details"]
+        plugin.usage.merge(sent["usage"])

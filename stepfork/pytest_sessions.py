@@ -43,23 +43,37 @@ class Sessions:
         name = marker.pop("name", None)
         if self._is_off(item.nodeid):
             marker["mode"] = "off"
-        module, mend = _module(item.nodeid), self._mend(marker)
-        if name is not None:
-            place = names.cassette_of_name(module, name, mend)
-        else:
-            chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
-            place = names.cassette_of_test(module, self._parts(chain or [item]), mend)
+        place = self._place(item, marker, name)
         leave_alone = 'mark the test with @pytest.mark.stepfork(mode="off")'
         return Session(
-            self._folder(marker) / place,
+            place,
             {},
             source=f"test {item.nodeid}",
             name=name or item.name,
             marker=marker,
-            hints=Hints(_record_command(item.nodeid, mend), leave_alone),
+            hints=Hints(_record_command(item.nodeid, self._mend(marker)), leave_alone),
             lazy=True,
             similar=_similar,
         )
+
+    def place_of(self, item: pytest.Item) -> Path | None:
+        """Where the cassette of a test is or would be; None if its marker makes no sense."""
+        try:
+            marker = _marker(item)
+            return self._place(item, marker, marker.pop("name", None))
+        except ConfigError:
+            return None
+
+    def folder(self) -> Path:
+        """Where cassettes lie."""
+        return self._folder({})
+
+    def _place(self, item: pytest.Item, marker: dict[str, Any], name: str | None) -> Path:
+        module, mend = _module(item.nodeid), self._mend(marker)
+        if name is not None:
+            return self._folder(marker) / names.cassette_of_name(module, name, mend)
+        chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
+        return self._folder(marker) / names.cassette_of_test(module, self._parts(chain or [item]), mend)
 
     def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
         """The session that takes the calls of one set-up of a fixture."""

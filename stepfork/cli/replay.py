@@ -50,7 +50,7 @@ def replay(
     path = cassette_at(file)
     where = shown(path)
     cassette = open_cassette(path, of_today=True)
-    expected = None if expect_output is None else read_expectation(expect_output)
+    expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     arguments = Arguments.of(decode(cassette.header.args), f"{where}: args")
     _apply(env, cassette.header, where)

@@ -27,12 +27,13 @@ _HELP: Final = {
     "through": "Tools whose body runs on replay, while the calls inside of it are answered.",
     "integrity": "What a wrong checksum means: warn, error or off.",
     "past_failure": "What the first new call after a recorded failure means: raise or stop.",
+    "allow_hosts": "Hosts (host, host:port) that may be connected to on replay.",
     "allow_classes": "Classes (m:Class, m.*) that a cassette may have imported and constructed.",
     "fsync": "Force every recorded call to the disk.",
 }
 _BY_COMMAND: Final = ("mode",)
 """Settings that the command itself decides."""
-_SPLIT: Final = ("tools", "exclude", "off", "through", "allow_classes")
+_SPLIT: Final = ("tools", "exclude", "off", "through", "allow_hosts", "allow_classes")
 """Lists whose items hold no comma; a regular expression may."""
 
 NAMES: Final = tuple(name for name in config.NAMES if name not in _BY_COMMAND)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.core import volatile
+from stepfork.core import hosts, volatile
 from stepfork.core.redaction_rules import Rules
 from stepfork.errors import ConfigError
 from stepfork.session.modes import find_mode
@@ -39,6 +39,7 @@ class Settings:
         through: tools whose body runs on replay, while the calls inside of it are answered.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
         past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
+        allow_hosts: hosts (``host``, ``host:port``, ``*.example.org``) that may be connected to on replay.
         allow_classes: classes (``m:Class``, ``m.*``) that a cassette may have imported and constructed.
         fsync: whether each call is forced to the disk.
 
@@ -58,6 +59,7 @@ class Settings:
     through: tuple[str, ...] = ()
     integrity: str = "warn"
     past_failure: str = "raise"
+    allow_hosts: tuple[str, ...] = ()
     allow_classes: tuple[str, ...] = ()
     fsync: bool = False
 
@@ -105,6 +107,8 @@ def _value(name: str, value: Any, source: str) -> Any:
                 raise ConfigError(
                     f"{source}: {name} must hold 'module:Class' or 'module.*', found {_spell(item)}"
                 )
+            if name == "allow_hosts" and not hosts.RULE.fullmatch(item.strip()):
+                raise ConfigError(f"{source}: {name} must hold 'host' or 'host:port', found {_spell(item)}")
         return values
     if name == "normalize":
         try:

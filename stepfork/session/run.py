@@ -34,6 +34,7 @@ from stepfork.errors import (
 from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
+from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.final import redacted_header
 from stepfork.session.modes import Action
 from stepfork.session.recorder import Recorder, cause, described, end_of
@@ -90,6 +91,7 @@ class Run:
         classes: what cassettes may do with the classes that they name.
         redactor: what replaces its secrets, wherever something is said of it.
         note: what was odd but not wrong, once it is closed.
+        blocked: connections that were refused while it replayed, by ``host:port``, and how often.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
     """
 
@@ -123,6 +125,7 @@ class Run:
         self.strands = 0
         self.hands_over = hands_over
         self.note = ""
+        self.blocked: dict[str, int] = {}
         self._on_strands: Callable[[int], None] = lambda more: None
         self._strangers: WeakKeyDictionary[Strand, Line] = WeakKeyDictionary()
         self._outside: list[tuple[ref[Strand], Line]] = []
@@ -186,6 +189,28 @@ class Run:
             except (ValueError, RecursionError) as bug:
                 raise RecordingError(f"the output cannot be recorded: {cause(bug)}", path="output") from None
 
+    def expect_trajectory(self, **rules: Any) -> None:
+        """Asserts which calls were made: every rule must hold for the top-level calls of this session so far.
+
+        ``called=["search"]``, ``not_called=["delete"]``, ``counts={"search": 2}``,
+        ``arguments=[{"name": "search", "occurrence": 2, "arguments": {"q": "go"}}]``, ``order=[...]``
+        (whatever came between), ``sequence=[...]`` (in a row), ``strict_sequence=[...]`` (nothing else),
+        ``max_steps=5``. A name is a tool's; ``llm``, ``llm:MODEL`` and ``http:GET host/path`` are the other
+        kinds.
+
+        Raises:
+            AssertionError: naming every rule that does not hold, and the calls that were made.
+            ConfigError: for a rule that makes no sense.
+
+        Example::
+
+            with stepfork.replay("cassettes/outage.yaml") as run:
+                agent.run("checkout-api")
+            run.expect_trajectory(called=["lookup_service_health"], not_called=["restart"], max_steps=6)
+        """
+        __tracebackhide__ = True
+        ExpectedTrajectory.of(rules, "run.expect_trajectory()").check(self.calls)
+
     @property
     def unchecked(self) -> dict[str, int]:
         """LLM calls inside tools that were answered as a whole, by the tool's name."""
@@ -202,6 +227,11 @@ class Run:
     def touched(self) -> bool:
         """Whether any call reached this session."""
         return self._recorder is not None or self._replayer is not None or self._latched is not None
+
+    @property
+    def guards_network(self) -> bool:
+        """Whether nothing may leave the process: on replay, of what has a cassette or made a call."""
+        return self.action == "replay" and (self.touched or os.path.exists(self.path))
 
     @property
     def fault(self) -> StepforkError | None:
