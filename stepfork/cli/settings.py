@@ -20,6 +20,7 @@ _HELP: Final = {
     "exclude": "What is no tool, in the same spelling.",
     "cassette_dir": "The folder in which relative cassette paths start.",
     "off": "Test paths that are left alone; for pytest.",
+    "ignore": "Places of calls that do not count: llm:messages[*].metadata.id, search:options.trace_id.",
     "normalize": "What is another text in every run: uuid, date, time, REGEX, REGEX=>TEXT; paths=false.",
     "redact_keys": "A key whose value is a secret, beside the built-in ones.",
     "redact_patterns": "A regular expression for secrets, beside the built-in ones.",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepfork.core import hosts, volatile
+from stepfork.core.ignored import Ignored
 from stepfork.core.redaction_rules import Rules
 from stepfork.errors import ConfigError
 from stepfork.session.modes import find_mode
@@ -35,6 +36,7 @@ class Settings:
         cassette_dir: where relative cassette paths start; None for the working directory.
         off: test paths (patterns) that are left alone.
         redact_keys, redact_patterns, redact_allow: rules for secrets beside the built-in ones.
+        ignore: places of calls that do not count (``llm:messages[*].metadata.request_id``).
         normalize: what is another text in every run: built-in rules and regular expressions.
         through: tools whose body runs on replay, while the calls inside of it are answered.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
@@ -52,6 +54,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     cassette_dir: Path | None = None
     off: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
     normalize: volatile.Given = ()
     redact_keys: tuple[str, ...] = ()
     redact_patterns: tuple[str, ...] = ()
@@ -66,6 +69,10 @@ class Settings:
     def rules(self) -> Rules:
         """The compiled rules for secrets. Raises ConfigError for one that is no regular expression."""
         return Rules.compile(keys=self.redact_keys, patterns=self.redact_patterns, allow=self.redact_allow)
+
+    def ignored(self) -> Ignored:
+        """The compiled rules of `ignore`."""
+        return Ignored.compile(self.ignore)
 
     def volatile(self) -> volatile.Rules:
         """The compiled rules of `normalize`."""
@@ -107,6 +114,11 @@ def _value(name: str, value: Any, source: str) -> Any:
                 raise ConfigError(
                     f"{source}: {name} must hold 'module:Class' or 'module.*', found {_spell(item)}"
                 )
+            if name == "ignore":
+                try:
+                    Ignored.compile([item])
+                except ConfigError as error:
+                    raise ConfigError(f"{source}: {error}") from None
             if name == "allow_hosts" and not hosts.RULE.fullmatch(item.strip()):
                 raise ConfigError(f"{source}: {name} must hold 'host' or 'host:port', found {_spell(item)}")
         return values

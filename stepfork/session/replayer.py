@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.canonical import canonical_text
 from stepfork.core.directories import AS_THEY_STAND, Directories
+from stepfork.core.ignored import Ignored
 from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
@@ -36,7 +37,7 @@ class Play:
         cassette: StoredCassette,
         calls: Sequence[int],
         scope: Scope,
-        blur: Callable[[str], str],
+        print_of: Callable[[Incoming], bytes],
         number: int | None = None,
     ) -> None:
         self.calls = calls
@@ -47,7 +48,7 @@ class Play:
             scope,
             optional=lambda at: self.recorded(at).unfinished,
             cut_off=lambda at: "cancelled" in self.recorded(at).outcome,
-            content=lambda at: fingerprint(self.recorded(at).call, blur),
+            content=lambda at: print_of(self.recorded(at).call),
             answer=self._answer,
         )
 
@@ -84,15 +85,17 @@ class Replayer:
         scope: Scope,
         through: Sequence[str] = (),
         rules: Rules | None = None,
+        ignored: Ignored | None = None,
         directories: Directories = AS_THEY_STAND,
     ) -> None:
         self.cassette = cassette
         self._redactor = redactor
+        self._ignored = ignored or Ignored()
         self._alike = Likeness(rules, directories, self._shown_later)
         self._trying = 0
         self._shown: dict[str, int] | None = None  # placeholder -> the last call that holds it as its secret
         self._tops = cassette.tops
-        self._play = Play(cassette, self._tops, scope, self._alike.blur)
+        self._play = Play(cassette, self._tops, scope, self._print_of)
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
@@ -117,11 +120,11 @@ class Replayer:
         play = self._play if inside is None else inside.play
         differs: tuple[int, Mismatch] | None = None
         early: tuple[int, int] | None = None
-        for step in play.order.steps(line, lambda: fingerprint(call, self._alike.blur)):
+        for step in play.order.steps(line, lambda: self._print_of(call)):
             recorded = play.recorded(step.at)
             trial = self._alike.trial()
             self._trying = play.index(step.at) - 1
-            mismatch = _match(recorded.call, call, trial)
+            mismatch = self._match(recorded.call, call, trial)
             if mismatch is not None:
                 if differs is None or play.recorded(differs[0]).unfinished:
                     differs = step.at, mismatch
@@ -150,7 +153,7 @@ class Replayer:
         if recorded.call.kind == "tool" and recorded.call.name in self._through:
             scope = Scope()
             inside = Play(
-                self.cassette, self.cassette.inside(position), scope, self._alike.blur, play.index(at)
+                self.cassette, self.cassette.inside(position), scope, self._print_of, play.index(at)
             )
             body = Body(recorded.call.name, scope, inside)
             self._bodies.append(body)
@@ -177,7 +180,7 @@ class Replayer:
         left = play.order.left_over()
         if differs is None and (left.missing or left.running):
             expected = (left.missing or left.running)[0]
-            mismatch = _match(play.recorded(expected).call, call, self._alike.trial())
+            mismatch = self._match(play.recorded(expected).call, call, self._alike.trial())
             if mismatch is None:
                 return self._too_early(play, call, expected, expected)
             differs = expected, mismatch
@@ -194,7 +197,7 @@ class Replayer:
     def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
         """The call is recorded, but another has to come first; or it is another line's to make."""
         recorded = play.recorded(missing).call
-        mismatch = _match(recorded, call, self._alike.trial())
+        mismatch = self._match(recorded, call, self._alike.trial())
         if mismatch is None:
             return faults.too_early(self._where, play.index(missing), play.index(at), call)
         index = play.index(missing)
@@ -213,6 +216,14 @@ class Replayer:
     def _left_inside(self, body: Body) -> list[tuple[int, Incoming]]:
         missing = body.play.order.left_over().missing
         return [(body.play.index(at), body.play.recorded(at).call) for at in missing]
+
+    def _match(self, recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
+        """Where two calls differ in what counts of them."""
+        recorded, incoming = self._ignored.without(recorded), self._ignored.without(incoming)
+        return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)
+
+    def _print_of(self, call: Incoming) -> bytes:
+        return fingerprint(self._ignored.without(call), self._alike.blur)
 
     def _shown_later(self, placeholder: str) -> bool:
         """Whether a call after the one at hand has this placeholder as the value of a secret argument."""
@@ -258,7 +269,7 @@ class Replayer:
         self._trying = index - 1
         then = replace(recorded.call, args=expected)
         now = replace(recorded.call, args=self._redactor.redact(actual))
-        mismatch = _match(then, now, trial)
+        mismatch = self._match(then, now, trial)
         if mismatch is not None:
             at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
             raise faults.differs(self._where, index, recorded.call, now, at_step, ())
@@ -311,8 +322,4 @@ class Replayer:
         return [(play.index(at), play.recorded(at).call) for at in range(len(play.calls))]
 
     def _count_same(self, call: Incoming) -> int:
-        return sum(_match(other, call, self._alike.trial()) is None for _, other in self._others())
-
-
-def _match(recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
-    return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)
+        return sum(self._match(other, call, self._alike.trial()) is None for _, other in self._others())

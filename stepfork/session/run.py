@@ -89,6 +89,7 @@ class Run:
         scope: the lines of control that make its calls.
         strands: how many tasks, threads and work items that were started in it have not ended.
         classes: what cassettes may do with the classes that they name.
+        ignored: which places of calls do not count.
         redactor: what replaces its secrets, wherever something is said of it.
         note: what was odd but not wrong, once it is closed.
         blocked: connections that were refused while it replayed, by ``host:port``, and how often.
@@ -144,6 +145,7 @@ class Run:
         self._find_directories = directories
         self._directories = AS_THEY_STAND
         self.redactor = Redactor(settings.rules())
+        self.ignored = settings.ignored()
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
 
@@ -461,6 +463,7 @@ class Run:
                 self.scope,
                 settings.through,
                 settings.volatile(),
+                self.ignored,
                 self._directories,
             )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from stepfork.core.model import Recorded
 from stepfork.instrument import driver
 from stepfork.instrument.adapters._tool_calls import GeneratorCall, ToolCall
 from stepfork.instrument.generators import agenerate, generate
 from stepfork.session import active
+from stepfork.session.run import Run
 
 Arguments = dict[str, Any]
 Names = tuple[str, str]
+C = TypeVar("C", bound=ToolCall)
 
 
 class ToolHandler:
@@ -23,7 +25,7 @@ class ToolHandler:
 
     def __init__(self, names: Callable[[], Names], skip: str | None) -> None:
         self._names = names
-        self._skip = skip
+        self._skip = frozenset() if skip is None else frozenset([skip])
 
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
         """A sync tool was called."""
@@ -31,7 +33,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        target = self._target(ToolCall, arguments, run)
         return driver.call(target, lambda: invoke(arguments), target.answer)
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
@@ -40,7 +42,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return await invoke(arguments)
-        target = ToolCall(self._names(), arguments, self._skip, run.classes)
+        target = self._target(ToolCall, arguments, run)
 
         async def answer(recorded: Recorded) -> Any:
             return target.answer(recorded)
@@ -55,7 +57,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names(), arguments, self._skip, run.classes)
+        target = self._target(GeneratorCall, arguments, run)
         return generate(target, lambda: invoke(arguments))
 
     def agcall(
@@ -65,5 +67,10 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names(), arguments, self._skip, run.classes)
+        target = self._target(GeneratorCall, arguments, run)
         return agenerate(target, lambda: invoke(arguments))
+
+    def _target(self, kind: type[C], arguments: Arguments, run: Run) -> C:
+        names = self._names()
+        skip = self._skip | run.ignored.arguments(names) if run.ignored else self._skip
+        return kind(names, arguments, skip, run.classes)
