@@ -120,8 +120,10 @@ def test_a_place_in_a_tools_argument(tools: Any, path: Path) -> None:
 def test_parallel_calls_are_told_apart_by_the_rest(tools: Any, path: Path) -> None:
     def agent(order: list[int], salt: str) -> dict[int, Any]:
         found: dict[int, Any] = {}
+        started = threading.Barrier(3)  # that one ends before another begins would be taken down
 
         def work(n: int) -> None:
+            started.wait()
             found[n] = tools.search(f"q{n}", options={"id": f"{salt}{n}"})
 
         threads = [threading.Thread(target=work, args=(n,)) for n in order]
