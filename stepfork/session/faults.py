@@ -17,6 +17,7 @@ from stepfork.cassette.values import BadValue, look
 from stepfork.core import wording
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
+from stepfork.core.proposals import proposal
 from stepfork.errors import CassetteNotFoundError, ReplayMismatchError
 
 
@@ -64,13 +65,15 @@ def differs(
         )
     if mismatch.order_only:
         lines.append("  only the order of the items differs")
-    old, new = wording.spell_pair(mismatch.expected, mismatch.actual, wording.LEAF_BELOW)
     if mismatch.fault in ("kind", "name"):
-        old, new = wording.summary(recorded), wording.summary(incoming)
-    lines += [f"  recorded: {old}", f"  now:      {new}"]
+        lines += [f"  recorded: {wording.summary(recorded)}", f"  now:      {wording.summary(incoming)}"]
+    else:
+        lines += [f"  {line}" for line in wording.leaves(mismatch.expected, mismatch.actual)]
     nearest = _nearest(recorded, incoming, index, others)
     if nearest:
         lines.append(nearest)
+    elif rule := proposal(recorded, incoming, mismatch):
+        lines.append(f"  {rule}")
     lines += _again(where)
     return ReplayMismatchError(
         "\n".join(lines),
