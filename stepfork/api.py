@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -88,6 +89,7 @@ def autopatch(
     except BaseException:
         workspace.autopatch = before
         raise
+    workspace.autopatched_by.append((sys._getframe(1).f_globals, given))
 
 
 def install(settings: Settings) -> None:
@@ -122,6 +124,7 @@ def unpatch() -> None:
 
     HOOKS.release_all()
     workspace.autopatch.clear()
+    workspace.autopatched_by.clear()
     active.refuse_outside(None)
 
 
@@ -191,6 +194,10 @@ class Session:
             stack.callback(active.leave, run, entered)
             if not self._lazy:
                 run.open()
+            elif (
+                action != "off" and self._marker
+            ):  # what is only patched now must be so before the first call
+                _patch(stack, run, settings.tools, settings.exclude)
         except BaseException:
             stack.close()
             raise

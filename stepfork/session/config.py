@@ -189,8 +189,8 @@ def find_pyproject(start: Path) -> Path | None:
     return None
 
 
-def from_pyproject(file: Path | None) -> dict[str, Any]:
-    """The layer of ``[tool.stepfork]``; an empty one where the file or the table is missing.
+def from_pyproject(file: Path | None) -> dict[str, Any] | None:
+    """The layer of ``[tool.stepfork]``; None where the file or the table is missing.
 
     A relative ``cassette_dir`` starts at the file's folder.
 
@@ -198,14 +198,14 @@ def from_pyproject(file: Path | None) -> dict[str, Any]:
         ConfigError: if the file cannot be read, or for an unknown name or a value that does not fit.
     """
     if file is None:
-        return {}
+        return None
     try:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     table = document.get("tool", {}).get("stepfork")
     if table is None:
-        return {}
+        return None
     if not isinstance(table, dict):
         raise ConfigError(f"{file}: [tool.stepfork] must be a table")
     layer = check(table, f"{file}: [tool.stepfork]")
