@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 
@@ -20,7 +20,6 @@ from stepfork.session.workspace import workspace
 
 _OPTIONS: Final = {"mode": "--stepfork-mode", "cassette_dir": "--stepfork-cassette-dir"}
 _DEFAULTS: Final = {"mode": "replay"}
-_KINDS: Final = {"fsync": "bool"}
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -39,7 +38,7 @@ def declare(parser: pytest.Parser) -> None:
     )
     for name in config.NAMES:
         several = name in config.MANY
-        kind: Any = "linelist" if several else _KINDS.get(name, "string")
+        kind: Literal["linelist", "string"] = "linelist" if several else "string"
         parser.addini(
             f"stepfork_{name}",
             f"{_EXPLAINED.get(name, _OTHER)}{' (one a line)' if several else ''}",
@@ -95,12 +94,13 @@ def read(pytest_config: pytest.Config) -> None:
 def _ini_values(pytest_config: pytest.Config) -> dict[str, Any]:
     layer: dict[str, Any] = {}
     for name in config.NAMES:
+        source = f"pytest's configuration: stepfork_{name}"
         try:
             value = pytest_config.getini(f"stepfork_{name}")
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"pytest's configuration: stepfork_{name}: {error}") from None
+            raise ConfigError(f"{source}: {error}") from None
         if value not in (None, "", []):
-            layer |= config.check({name: value}, f"pytest's configuration: stepfork_{name}")
+            layer |= config.check({name: config.truth(value, source) if name == "fsync" else value}, source)
     return layer
 
 

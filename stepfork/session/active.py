@@ -27,6 +27,7 @@ _lingering = 0  # strands that outlive their session: their calls are refused
 _closed_listeners: list[Callable[[Run], None]] = []
 _refuse_reason: str | None = None
 _replaying_outside = False
+_patched = False
 _refusals = 0
 
 
@@ -166,6 +167,12 @@ def refuse_outside(reason: str | None, *, replaying: bool = False) -> None:
     _replaying_outside = replaying and reason is not None
 
 
+def patched(yes: bool) -> None:
+    """Whether anything is patched at all, so that a call would be noticed."""
+    global _patched
+    _patched = yes
+
+
 def guard() -> Run | None:
     """The session on whose replay nothing may leave this process; None where connections are free."""
     if idle():
@@ -187,6 +194,8 @@ def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
 
 def expects_replay() -> bool:
     """Whether a call made here would be answered from a cassette, or refused for want of one."""
+    if not _patched:
+        return False
     frame = control.here().top()
     if frame is not None and frame.run.is_open:
         return frame.run.action == "replay"

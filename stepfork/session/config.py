@@ -171,13 +171,25 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if name in MANY:
             value = [item.strip() for item in text.split(",") if item.strip()]
         elif name == "fsync":
-            if text.lower() not in _TRUE + _FALSE:
-                raise ConfigError(f"environment variable {variable}: expected 1 or 0, found {text!r}")
-            value = text.lower() in _TRUE
+            value = truth(text, f"environment variable {variable}")
         elif text == "":
             continue
         layer |= check({name: value}, f"environment variable {variable}")
     return layer
+
+
+def truth(text: str, source: str) -> bool:
+    """What a text says where true or false is meant; `source` says in an error where it came from.
+
+    Raises:
+        ConfigError: for any other text.
+
+    >>> truth("yes", "the environment"), truth("0", "the environment")
+    (True, False)
+    """
+    if text.lower() not in _TRUE + _FALSE:
+        raise ConfigError(f"{source}: expected 1 or 0, found {text!r}")
+    return text.lower() in _TRUE
 
 
 def find_pyproject(start: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""A folder with tools and tests, run by pytest in a process of its own, beside the plugins that are asked for.
+"""A folder with tools and tests, run by pytest in a process of its own, beside the plugins asked for.
 
 The plugins that change every run beside which they are installed live in an environment of their own.
 """
