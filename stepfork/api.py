@@ -147,6 +147,7 @@ class Session:
         hints: Hints | None = None,
         lazy: bool = False,
         hands_over: bool = False,
+        before_recording: Callable[[Run], Action] = lambda run: "record",
         similar: Callable[[Path], Path | None] = lambda path: None,
     ) -> None:
         self._given = path
@@ -159,6 +160,7 @@ class Session:
         self._hints = hints
         self._lazy = lazy
         self._hands_over = hands_over
+        self._before_recording = before_recording
         self._similar = similar
         self._source = source
         self._run: Run | None = None
@@ -187,6 +189,7 @@ class Session:
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
                 hands_over=self._hands_over,
+                before_recording=self._before_recording,
                 classes=_classes(settings, action),
                 directories=workspace.directories,
             )

@@ -13,7 +13,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
-from stepfork.pytest_run import NoneRefused, PytestRun, run_of
+from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
 
@@ -172,6 +172,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     pytest_run.find_unused(complete=complete and not (session.shouldstop or session.shouldfail))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The controller of pytest-xdist tells a worker which folder all of them share."""
+    node.workerinput[SHARED] = node.config.stash[_STASH].folder_for_workers()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,6 +6,7 @@ Knows pytest's items and reports; which hook asks for what is in `pytest_plugin`
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,8 @@ import pytest
 from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
 from stepfork.pytest_reports import redact_report
-from stepfork.pytest_sessions import Sessions
+from stepfork.pytest_sessions import Sessions, who_of_fixture
+from stepfork.pytest_shared import Shared
 from stepfork.pytest_usage import CACHE_KEY, Usage
 from stepfork.pytest_usage import text as usage_text
 from stepfork.report.tally import Tally
@@ -24,6 +26,8 @@ from stepfork.report.verdict import Verdict
 from stepfork.session import active
 from stepfork.session.run import Run
 
+SHARED: Final = "stepfork_shared"
+"""The key under which a worker of pytest-xdist is told which folder all of them share."""
 _SESSION: Final = pytest.StashKey[api.Session]()
 _RUN: Final = pytest.StashKey[Run]()
 _FAULT: Final = pytest.StashKey[Exception | None]()
@@ -34,7 +38,10 @@ class PytestRun:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.sessions = Sessions(Path(config.rootpath))
+        given: dict[str, str] = getattr(config, "workerinput", {})
+        folder = given.get(SHARED)
+        self.shared = Shared(Path(folder) if folder else None, given.get("workerid", ""))
+        self.sessions = Sessions(Path(config.rootpath), self.shared)
         self.usage = Usage(config)
         self._tally = Tally()
         self._verdicts: dict[str, Verdict] = {}  # of the tests that are under way
@@ -42,13 +49,21 @@ class PytestRun:
         self._notes: dict[str, str] = {}  # by cassette
         self._running = ""  # the test that runs now
         self._counted = ""  # the last test that had a session which took a call
-        self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._unused: list[Path] = []
         self._stop_listening = active.on_close(self._closed)
 
     def close(self) -> None:
         """Stops counting."""
         self._stop_listening()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def folder_for_workers(self) -> str:
+        """What the workers of pytest-xdist share; it is gone when the run ends."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="stepfork-", ignore_cleanup_errors=True)
+        return self._folder.name
 
     # -- tests --------------------------------------------------------------------------------------
 
@@ -71,6 +86,7 @@ class PytestRun:
             self._check_shared(run, item.nodeid)
             return settled
         finally:
+            self.shared.end(run)
             item.stash[_FAULT] = run.fault
 
     def finish_unrun(self, item: pytest.Item) -> None:
@@ -93,7 +109,7 @@ class PytestRun:
     def begin_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Setup:
         """Opens the session that takes the calls of one set-up of a fixture."""
         session = self.sessions.of_fixture(fixturedef, request)
-        return Setup(self, session, f"fixture {fixturedef.argname!r} for {request.node.nodeid}")
+        return Setup(self, session, who_of_fixture(fixturedef, request))
 
     # -- what became of them ------------------------------------------------------------------------
 
@@ -157,11 +173,8 @@ class PytestRun:
         Raises:
             ConfigError: naming both.
         """
-        if run.written is None:
-            return
-        asked = [(call.kind, call.name, call.args) for call in run.calls]
-        first, calls = self._recorded.setdefault(run.file, (who, asked))
-        if calls != asked:
+        first = self.shared.after(run, who)
+        if first is not None:
             raise ConfigError(
                 f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
                 "give each a cassette of its own, or make the calls in the test itself"
@@ -227,13 +240,19 @@ class Setup:
 
     def fail(self, error: BaseException) -> None:
         """Ends it with what the set-up raised."""
-        _settle(self._session, error)
+        try:
+            _settle(self._session, error)
+        finally:
+            self._pytest_run.shared.end(self._run)
 
     def finish(self, fixturedef: pytest.FixtureDef[Any]) -> None:
         """Ends it; threads that it started serve the tests until the fixture is torn down."""
-        _settle(self._session, None)
-        fixturedef.addfinalizer(self._run.hand_over_no_more)
-        self._pytest_run._check_shared(self._run, self._who)
+        try:
+            _settle(self._session, None)
+            fixturedef.addfinalizer(self._run.hand_over_no_more)
+            self._pytest_run._check_shared(self._run, self._who)
+        finally:
+            self._pytest_run.shared.end(self._run)
 
 
 class NoneRefused:

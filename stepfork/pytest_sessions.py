@@ -17,6 +17,7 @@ from stepfork.api import Session
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
+from stepfork.pytest_shared import Shared
 from stepfork.session import config
 from stepfork.session.faults import Hints
 from stepfork.session.workspace import workspace
@@ -25,8 +26,9 @@ from stepfork.session.workspace import workspace
 class Sessions:
     """Makes the sessions of one pytest run."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, shared: Shared) -> None:
         self._root = root
+        self._shared = shared
         self._beside: dict[str, set[str]] = {}
 
     def collected(self, node: pytest.Item | pytest.Collector) -> None:
@@ -53,6 +55,7 @@ class Sessions:
             marker=marker,
             hints=Hints(_record_command(item.nodeid, self._mend(marker)), leave_alone),
             lazy=True,
+            before_recording=lambda run: self._shared.before(run, item.nodeid),
             similar=_similar,
         )
 
@@ -90,6 +93,7 @@ class Sessions:
             hints=Hints(_record_command(request.node.nodeid or ".", self._mend(marker))),
             lazy=True,
             hands_over=True,
+            before_recording=lambda run: self._shared.before(run, who_of_fixture(fixturedef, request)),
             similar=_similar,
         )
 
@@ -107,6 +111,14 @@ class Sessions:
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
         return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
+
+
+def who_of_fixture(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> str:
+    """A set-up of a fixture, as errors name it.
+
+    The same in every worker, also where the node is the session, whose id is empty.
+    """
+    return f"fixture {fixturedef.argname!r} for {request.node.nodeid or 'all tests'}"
 
 
 def _parent(node: pytest.Item | pytest.Collector) -> str:

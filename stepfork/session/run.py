@@ -109,6 +109,7 @@ class Run:
         similar: Callable[[Path], Path | None] = lambda path: None,
         on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
         hands_over: bool = False,
+        before_recording: Callable[[Run], Action] = lambda run: "record",
         classes: ClassPolicy = IMPORTED,
         directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
     ) -> None:
@@ -137,6 +138,7 @@ class Run:
         self._hints = hints
         self._similar = similar
         self._on_open = on_open
+        self._before_recording = before_recording
         self._output: Any = _NO_OUTPUT
         self._lock = threading.RLock()
         self._latched: StepforkError | PastRecording | None = None
@@ -444,6 +446,8 @@ class Run:
             return
         settings = self.settings
         self._directories = self._find_directories(settings)
+        if self.action == "record":
+            self.action = self._before_recording(self)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
             self.redactor.spell_also(self._directories.normalise_text)
