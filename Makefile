@@ -8,13 +8,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LLMOCK := .venv-llmock
 LLMOCK_READY := $(LLMOCK)/.ready
+PLUGINS := .venv-plugins
+PLUGINS_READY := $(PLUGINS)/.ready
 
 .PHONY: demo test matrix matrix-docs lint types contracts check package clean
 
 demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
-test: $(READY) $(LLMOCK_READY)
+test: $(READY) $(LLMOCK_READY) $(PLUGINS_READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 # The OpenAI adapter on the oldest and newest SDK of each major version, and on every Python that is found.
@@ -57,5 +59,11 @@ $(LLMOCK_READY): Makefile
 	$(LLMOCK)/bin/python -m pip install --quiet llmock
 	touch $@
 
+# The plugins that the tests run beside: they too would change every run, so none is beside our own.
+$(PLUGINS_READY): pyproject.toml Makefile
+	$(PYTHON) -m venv $(PLUGINS)
+	$(PLUGINS)/bin/python -m pip install --quiet --editable '.[plugins]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LLMOCK) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LLMOCK) $(PLUGINS) dist build .pytest_cache .mypy_cache .ruff_cache

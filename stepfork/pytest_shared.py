@@ -57,7 +57,7 @@ class Shared:
         """Keeps what a session recorded; who recorded the cassette before, if that was with other calls."""
         if run.written is None or run.written.kept is not None:
             return None
-        asked = digest([[call.kind, call.name, call.args] for call in run.calls])
+        asked = digest(list(run.asked))
         entry = self._first(run, Entry(who, self._worker, asked))
         return entry.who if entry.asked != asked else None
 

@@ -16,7 +16,7 @@ from stepfork.cassette.public import call_tree
 from stepfork.cassette.shared import large_values
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
-from stepfork.core.canonical import canonical_text
+from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.layout import ambiguous, layout
@@ -239,6 +239,12 @@ class Recorder:
                 told = replace(document, recorded=replace(document.recorded, call=ticket.call))
                 recorded.append(schema.restored(told, self._directories.restore).recorded)
         return list(call_tree(recorded, self._classes))
+
+    def asked(self) -> list[str]:
+        """A digest of each top-level call that was recorded; sorted, for parallel calls have no order."""
+        tickets = [ticket for ticket in self._tickets if ticket.parent is None and ticket.text]
+        calls = [ticket.call for ticket in tickets]
+        return sorted(digest([call.kind, call.name, call.args]) for call in calls)
 
     @property
     def recorded(self) -> int:

@@ -161,6 +161,12 @@ class Run:
             return [] if player is None else player.calls()
 
     @property
+    def asked(self) -> list[str]:
+        """A digest of each top-level call that was recorded, sorted: what tells two recordings apart."""
+        with self._lock:
+            return [] if self._recorder is None else self._recorder.asked()
+
+    @property
     def counts(self) -> Counts:
         """How many calls were recorded, substituted, live, and how many tool bodies ran."""
         with self._lock:
