@@ -1,11 +1,11 @@
-"""What each mode does under pytest, and what is never done: going live, recording in CI, losing a good file."""
+"""What each mode does under pytest, and what none does: go live on replay, record in CI, lose a good file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.chat_server import ChatServer
+from support.chat_server import ChatServer, echo, json_answer
 from support.plugin_project import CONFTEST, PluginProject
 
 import stepfork
@@ -34,7 +34,10 @@ def test_a_failed_recording_can_be_adopted_as_the_summary_says(project: PluginPr
     ended = project.test(mode="record").expect(failed=1)
     assert project.files[NAME] == good
     command = "stepfork adopt cassettes/test_it/test_it.failed.yaml"
-    ended.says(f"cassettes/test_it/test_it.yaml stays as it was; the new recording failed, to put it in its place: {command}")
+    ended.says(
+        "cassettes/test_it/test_it.yaml stays as it was; the new recording failed, "
+        f"to put it in its place: {command}"
+    )
     new = project.files[FAILED]
     assert project.run(*command.split()[1:]).status == 0
     assert project.files == {NAME: new}
@@ -139,11 +142,13 @@ def test_C146_the_back_off_of_the_sdk_does_not_sleep_on_replay(
     """The retries are the SDK's own affair: the recording holds the answer that the agent saw."""
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", BACK_OFF.replace("URL", server.url))
-    server.fail_next = 2
+    answers = iter([json_answer({}, 500), json_answer({}, 500)])
+    server.answer = lambda body: next(answers, None) or echo(body)
     project.test(mode="record").expect(passed=1)
     project.test().expect(passed=1)
+    assert len(server.bodies) == 3
     live, replayed = map(int, project.read("slept.txt").split())
-    assert live >= 5 + 1
+    assert live == 5 + 2
     assert replayed == 0
 
 
@@ -165,7 +170,7 @@ def test_it():
 
 
 def test_C69_beside_a_mock_transport(project: PluginProject, server: ChatServer) -> None:
-    """The agent's call comes from the cassette, though its client has the mock below; the rest from the mock."""
+    """The agent's call comes from the cassette, though its client has the mock below; others do not."""
     source = BESIDE_A_MOCK.replace("URL", server.url)
     project.write("test_it.py", source.replace("HTTP", ""))
     project.test(mode="record").expect(passed=1)

@@ -1,4 +1,4 @@
-"""Names of cassettes under pytest: safe, short, distinct, stable and inside the folder, whatever the ids are."""
+"""Names of cassettes under pytest: safe, short, distinct, stable and inside the folder, whatever the ids."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_nested_classes_and_equal_names_in_other_folders(project: PluginProject)
         project.write(f"{folder}/test_same.py", tests.replace("{0}", folder))
     project.record_and_replay(passed=4)
     inside = ("TestOuter/TestInner/test_it.yaml", "TestOuter/test_it.yaml")
-    assert set(project.files) == {f"{folder}/test_same/{name}" for folder in ("one", "two") for name in inside}
+    assert set(project.files) == {
+        f"{folder}/test_same/{name}" for folder in ("one", "two") for name in inside
+    }
 
 
 def test_a_conftest_and_settings_in_a_sub_folder(project: PluginProject) -> None:
