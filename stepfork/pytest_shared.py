@@ -54,27 +54,29 @@ class Shared:
         return "record"
 
     def after(self, run: Run, who: str) -> str | None:
-        """Keeps what a session recorded; who recorded the cassette before, if that was with other calls."""
+        """Keeps what a session recorded; who else recorded the cassette before, if that was with other calls.
+
+        The same one again is another attempt (of a plugin that runs failed tests again), and the last one counts.
+        """
         if run.written is None or run.written.kept is not None:
             return None
-        asked = digest(list(run.asked))
-        entry = self._first(run, Entry(who, self._worker, asked))
-        return entry.who if entry.asked != asked else None
+        new = Entry(who, self._worker, digest(list(run.asked)))
+        file = self._held.get(run.file)
+        known = self._entries.get(run.file) if file is None else _read(file)
+        if known is not None and known.who != who:
+            return known.who if known.asked != new.asked else None
+        self._entries[run.file] = new
+        if file is not None:
+            os.ftruncate(file, 0)
+            os.lseek(file, 0, os.SEEK_SET)
+            files.write(file, json.dumps(asdict(new)).encode())
+        return None
 
     def end(self, run: Run) -> None:
         """Lets the next worker have the cassette."""
         file = self._held.pop(run.file, None)
         if file is not None:
             os.close(file)
-
-    def _first(self, run: Run, new: Entry) -> Entry:
-        file = self._held.get(run.file)
-        if file is None:
-            return self._entries.setdefault(run.file, new)
-        known = _read(file)
-        if known is None:
-            files.write(file, json.dumps(asdict(new)).encode("utf-8", "surrogatepass"))
-        return known or new
 
     def _place(self, run: Run) -> Path:
         assert self._folder is not None
