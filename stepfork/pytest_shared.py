@@ -56,7 +56,7 @@ class Shared:
     def after(self, run: Run, who: str) -> str | None:
         """Keeps what a session recorded; who else recorded the cassette before, if that was with other calls.
 
-        The same one again is another attempt (of a plugin that runs failed tests again), and the last one counts.
+        The same one again is another attempt (a plugin runs failed tests again), and the last one counts.
         """
         if run.written is None or run.written.kept is not None:
             return None
