@@ -20,6 +20,7 @@ from stepfork.pytest_reports import redact_report
 from stepfork.pytest_sessions import Sessions
 from stepfork.pytest_usage import CACHE_KEY, Usage
 from stepfork.pytest_usage import text as usage_text
+from stepfork.report.answers import answers_text
 from stepfork.report.tally import Tally
 from stepfork.report.verdict import Verdict
 from stepfork.session import active, config
@@ -102,7 +103,8 @@ class Plugin:
         item.user_properties[:] = [*others, *verdict.properties(self._short)]  # a rerun has its own
         report.user_properties = list(item.user_properties)
         places = ", ".join(map(self._short, dict.fromkeys(verdict.cassettes)))
-        self.details[item.nodeid] = f"{places or 'no cassette'}: {verdict.line()}"
+        lines = [f"{places or 'no cassette'}: {verdict.line()}", *answers_text(verdict.answers)]
+        self.details[item.nodeid] = "\n  ".join(lines)
         report.sections.append(("stepfork", self.details[item.nodeid]))
 
     def find_unused(self, *, complete: bool) -> None:
@@ -133,7 +135,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         _MODE,
         metavar="MODE",
         help="replay (the default): answer every call from the test's cassette; record: run live and write "
-        "it; auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
+        "it; auto: replay where a cassette is, else record, but never in CI; hybrid: replay, but send the "
+        "LLM calls that the setting 'live' names; off: leave the tests alone",
     )
     group.addoption(
         _FOLDER,

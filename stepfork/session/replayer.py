@@ -6,8 +6,8 @@ Which calls are made live in the place of recorded ones (mode ``hybrid``) is kno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.canonical import canonical_text
@@ -17,63 +17,18 @@ from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
-from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import secret_arguments
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
 from stepfork.session.live_answers import LiveAnswer, LiveAnswers, at_its_place, leaf_of
+from stepfork.session.play import Body, Play
 from stepfork.session.ticket import Ticket
 
 
 class PastRecording(BaseException):
     """Ends a run that went on past a recorded failure. No ``except Exception`` of an agent sees it."""
-
-
-class Play:
-    """The calls of one scope on replay: those of the run, or those inside one call whose body runs.
-
-    `number` is the top-level call that they belong to, None for the run's own.
-    """
-
-    def __init__(
-        self,
-        cassette: StoredCassette,
-        calls: Sequence[int],
-        scope: Scope,
-        print_of: Callable[[Incoming], bytes],
-        answer_of: Callable[[Recorded], bytes],
-        number: int | None = None,
-    ) -> None:
-        self.calls = calls
-        self.number = number
-        self._cassette = cassette
-        self.order = Order(
-            cassette.lanes(calls),
-            scope,
-            optional=lambda at: self.recorded(at).unfinished,
-            cut_off=lambda at: "cancelled" in self.recorded(at).outcome,
-            content=lambda at: print_of(self.recorded(at).call),
-            answer=lambda at: answer_of(self.recorded(at)),
-        )
-
-    def recorded(self, at: int) -> Recorded:
-        """The call of that number in this scope."""
-        return self._cassette.recorded(self.calls[at])
-
-    def index(self, at: int) -> int:
-        """The number of the top-level call that the call of that number is or belongs to, from 1."""
-        return at + 1 if self.number is None else self.number
-
-
-@dataclass(slots=True, eq=False)
-class Body:
-    """A tool whose body runs on replay: the calls inside of it are answered instead (``through``)."""
-
-    name: str
-    scope: Scope
-    play: Play
 
 
 class Replayer:

@@ -39,9 +39,10 @@ from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.final import redacted_header
 from stepfork.session.live_answers import LiveAnswers
 from stepfork.session.modes import Action
+from stepfork.session.play import Body
 from stepfork.session.prices import Prices
 from stepfork.session.recorder import Recorder, cause, described, end_of
-from stepfork.session.replayer import Body, PastRecording, Replayer
+from stepfork.session.replayer import PastRecording, Replayer
 from stepfork.session.selectors import model_of
 from stepfork.session.spending import Spending
 from stepfork.session.ticket import Ticket
@@ -179,6 +180,11 @@ class Run:
                 live = made.live + bodies
                 return Counts(made.recorded, made.substituted - bodies, live, bodies)
             return Counts()
+
+    @property
+    def goes_live(self) -> bool:
+        """Whether LLM calls may be made live although a cassette is replayed (mode ``hybrid``)."""
+        return self.action == "replay" and bool(self.settings.goes_live())
 
     @property
     def live_calls(self) -> list[int]:

@@ -271,9 +271,9 @@ def test_a_client_without_a_key_is_refused_when_it_would_send(
     with (
         pytest.raises(stepfork.ConfigError, match=r"made live .* has no key; set OPENAI_API_KEY"),
         stepfork.replay(path, mode="hybrid"),
-    ):
-        with contextlib.suppress(Exception):  # an agent that swallows everything changes nothing
-            agent.run()
+        contextlib.suppress(Exception),
+    ):  # an agent that swallows everything changes nothing
+        agent.run()
     assert server.hits == 0
     with stepfork.replay(path, mode="hybrid", live="llm:other"):
         agent.run()

@@ -226,7 +226,7 @@ def _async_replaying(value: Any) -> Callable[..., Any]:
 def _sleeps() -> bool:
     """Whether who polls has to wait: what is asked for may be made live."""
     run = None if active.idle() else driver.session()
-    return run is None or run.action != "replay" or bool(run.settings.goes_live())
+    return run is None or run.action != "replay" or run.goes_live
 
 
 def _sleep(wrapped: Callable[..., Any], resource: Any, args: Any, kwargs: Any) -> Any:
