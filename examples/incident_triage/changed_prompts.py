@@ -46,7 +46,7 @@ def said(report: dict[str, Any]) -> str:
 
 def main() -> int:
     options = argparse.ArgumentParser(
-        description="Ask a live model two changed prompts on recorded evidence."
+        description="Ask a model two changed prompts on recorded evidence."
     )
     options.add_argument("--base-url", help="use this running server (http://.../v1) instead of starting one")
     base_url = options.parse_args().base_url
