@@ -21,7 +21,6 @@ from stepfork.session.config import Settings
 from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
 from stepfork.session.modes import REPLAYING, Action, decide, find_mode
-from stepfork.session.prices import Prices, read_prices
 from stepfork.session.run import Ending, Recipe, Run
 from stepfork.session.workspace import workspace
 
@@ -187,7 +186,6 @@ class Session:
                 hands_over=self._hands_over,
                 classes=_classes(settings, action),
                 directories=workspace.directories,
-                prices=_prices(settings, action),
             )
             entered = active.enter(run)
             stack.callback(active.leave, run, entered)
@@ -255,12 +253,6 @@ def _classes(settings: Settings, action: Action) -> ClassPolicy:
     from stepfork.instrument.hooks import patched_sdks
 
     return workspace.classes(settings, patched_sdks())
-
-
-def _prices(settings: Settings, action: Action) -> Prices | None:
-    """The table of prices, where calls may be made live."""
-    spends = action == "record" or settings.goes_live()
-    return read_prices(Path.cwd() / settings.prices) if spends and settings.prices is not None else None
 
 
 def _check_modules(tools: tuple[str, ...]) -> None:

@@ -40,7 +40,7 @@ from stepfork.session.final import redacted_header
 from stepfork.session.live_answers import LiveAnswers
 from stepfork.session.modes import Action
 from stepfork.session.play import Body
-from stepfork.session.prices import Prices
+from stepfork.session.prices import Prices, read_prices
 from stepfork.session.recorder import Recorder, cause, described, end_of
 from stepfork.session.replayer import PastRecording, Replayer
 from stepfork.session.selectors import model_of
@@ -118,7 +118,6 @@ class Run:
         hands_over: bool = False,
         classes: ClassPolicy = IMPORTED,
         directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
-        prices: Prices | None = None,
     ) -> None:
         self.path = path
         self.classes = classes
@@ -131,7 +130,8 @@ class Run:
         self.written: Written | None = None
         self.tokens = 0
         self.spending = Spending()
-        self._prices = prices
+        self._prices: Prices | None = None
+        self._price_file = None if settings.prices is None else Path.cwd() / settings.prices
         self.scope = Scope()
         self.strands = 0
         self.hands_over = hands_over
@@ -478,6 +478,8 @@ class Run:
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
+        if self._price_file is not None and (self.action == "record" or self.goes_live):
+            self._prices = read_prices(self._price_file)
         self._directories = self._find_directories(settings)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)

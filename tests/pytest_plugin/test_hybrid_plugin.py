@@ -146,6 +146,23 @@ def test_a_live_answer_that_leads_elsewhere_is_red_before_the_tool_runs(
     assert "BODY" not in result.stdout.str().replace('print("BODY")', "")
 
 
+def test_a_broken_table_of_prices_is_said_before_anything_is_sent(
+    project: pytest.Pytester, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPFORK_PRICES", "prices.toml")
+    (project.path / "prices.toml").write_text(PRICES.replace("input", "imput"))
+    before = files(project)
+    for mode in ("hybrid", "record"):
+        result = run(project, f"--stepfork-mode={mode}", "-k", "tea")
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(
+            ["*ConfigError: prices: *prices.toml: 'm' must have 'input' and 'output'*"]
+        )
+    run(project).assert_outcomes(passed=2)
+    assert model.hits == 0
+    assert files(project) == before
+
+
 def test_a_wrong_selector_is_a_usage_error(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPFORK_LIVE", "look_up")
     result = run(project, "--stepfork-mode=hybrid")

@@ -94,7 +94,7 @@ def _asking() -> Iterator[None]:
 
 def _check_key(client: Any, run: Run) -> None:
     """Refuses a live call of a client that was made without a key; the session ends with it."""
-    if client.api_key == PLACEHOLDER:
+    if getattr(client, "api_key", None) == PLACEHOLDER:
         raise run.latch(
             ConfigError(
                 "this LLM call is to be made live (mode 'hybrid'), and its client has no key; "
