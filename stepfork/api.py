@@ -21,7 +21,7 @@ from stepfork.session import active, config
 from stepfork.session.config import Settings
 from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
-from stepfork.session.modes import Action, decide, find_mode
+from stepfork.session.modes import REPLAYING, Action, decide, find_mode
 from stepfork.session.run import Ending, Recipe, Run
 from stepfork.session.workspace import workspace
 
@@ -57,7 +57,7 @@ def autopatch(
         tools: module patterns (``"myagent.tools"``, ``"myagent.tools.*"``), functions
             (``"myagent.search:lookup"``), classes (``"m:Class"``, ``"m:Class.method"``).
         cassette_dir: where relative cassette paths start.
-        mode: ``"replay"``, ``"record"``, ``"auto"`` or ``"off"``.
+        mode: ``"replay"``, ``"record"``, ``"auto"``, ``"hybrid"`` or ``"off"``.
         settings: any other setting, by name.
 
     Raises:
@@ -304,15 +304,19 @@ def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides
     return Session(path, overrides, source="stepfork.record()", fixed_mode="record", name=name)
 
 
-def replay(path: str | os.PathLike[str], *, mode: Literal["replay"] = "replay", **overrides: Any) -> Session:
+def replay(
+    path: str | os.PathLike[str], *, mode: Literal["replay", "hybrid"] = "replay", **overrides: Any
+) -> Session:
     """Answers every patched call of the block from a cassette, strictly.
 
     A context manager (sync and async) and a decorator; gives the `Run`. No tool body runs, nothing is
     sent, no key is needed. The tools that the cassette's header names are patched for the block.
+    In mode ``hybrid`` the LLM calls that `live` names (all, if it names none) are sent all the same, and may
+    ask something else; all other calls are as strict, and the cassette is left as it is.
 
     Args:
         path: the cassette; relative paths start at ``cassette_dir`` if it is set.
-        mode: ``"replay"``.
+        mode: ``"replay"`` or ``"hybrid"``.
         overrides: settings for this block.
 
     Raises:
@@ -327,9 +331,11 @@ def replay(path: str | os.PathLike[str], *, mode: Literal["replay"] = "replay", 
             outcome = agent.run("checkout-api")
         assert run.counts.live == 0
     """
-    if mode != "replay":
-        raise ConfigError(f"stepfork.replay(): unknown mode {mode!r}: the modes are replay")
-    return Session(path, overrides, source="stepfork.replay()", fixed_mode="replay")
+    if mode not in REPLAYING:
+        raise ConfigError(f"stepfork.replay(): unknown mode {mode!r}: the modes are {', '.join(REPLAYING)}")
+    if "live" in overrides and mode != "hybrid":
+        raise ConfigError("stepfork.replay(): in mode 'replay' nothing is 'live'; it needs mode='hybrid'")
+    return Session(path, overrides, source="stepfork.replay()", fixed_mode=mode)
 
 
 def use_cassette(path: str | os.PathLike[str], **overrides: Any) -> Session:

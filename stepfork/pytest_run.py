@@ -21,6 +21,7 @@ from stepfork.pytest_sessions import Sessions, who_of_fixture
 from stepfork.pytest_shared import Shared
 from stepfork.pytest_usage import CACHE_KEY, Usage
 from stepfork.pytest_usage import text as usage_text
+from stepfork.report.answers import answers_text
 from stepfork.report.tally import Tally
 from stepfork.report.verdict import Verdict
 from stepfork.session import active
@@ -141,7 +142,8 @@ class PytestRun:
         item.user_properties[:] = [*others, *verdict.properties(self._short)]  # a rerun has its own
         report.user_properties = list(item.user_properties)
         places = ", ".join(map(self._short, dict.fromkeys(verdict.cassettes)))
-        self._details[item.nodeid] = f"{places or 'no cassette'}: {verdict.line()}"
+        lines = [f"{places or 'no cassette'}: {verdict.line()}", *answers_text(verdict.answers)]
+        self._details[item.nodeid] = "\n  ".join(lines)
         report.sections.append(("stepfork", self._details[item.nodeid]))
 
     def _verdict(self, item: pytest.Item) -> Verdict:

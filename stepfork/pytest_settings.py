@@ -29,7 +29,8 @@ def declare(parser: pytest.Parser) -> None:
         _OPTIONS["mode"],
         metavar="MODE",
         help="replay (the default): answer every call from the test's cassette; record: run live and write "
-        "it; auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
+        "it; auto: replay where a cassette is, else record, but never in CI; hybrid: replay, but send the "
+        "LLM calls that the setting 'live' names; off: leave the tests alone",
     )
     group.addoption(
         _OPTIONS["cassette_dir"],

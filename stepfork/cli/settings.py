@@ -30,11 +30,13 @@ _HELP: Final = {
     "past_failure": "What the first new call after a recorded failure means: raise or stop.",
     "allow_hosts": "Hosts (host, host:port) that may be connected to on replay.",
     "allow_classes": "Classes (m:Class, m.*) that a cassette may have imported and constructed.",
+    "live": "LLM calls that mode hybrid sends: llm, llm:MODEL.",
+    "prices": "A TOML or JSON file with prices of tokens, for the estimated cost of live calls.",
     "fsync": "Force every recorded call to the disk.",
 }
 _BY_COMMAND: Final = ("mode",)
 """Settings that the command itself decides."""
-_SPLIT: Final = ("tools", "exclude", "off", "through", "allow_hosts", "allow_classes")
+_SPLIT: Final = ("tools", "exclude", "off", "through", "live", "allow_hosts", "allow_classes")
 """Lists whose items hold no comma; a regular expression may."""
 
 NAMES: Final = tuple(name for name in config.NAMES if name not in _BY_COMMAND)
@@ -97,5 +99,5 @@ def _option(name: str) -> Callable[[Any], Any]:
         return click.option(spelled(name), name, multiple=True, metavar="TEXT", help=_HELP[name] + more)
     if name == "fsync":
         return click.option("--fsync/--no-fsync", name, default=None, help=_HELP[name])
-    metavar = "FOLDER" if name == "cassette_dir" else "TEXT"
+    metavar = {"cassette_dir": "FOLDER", "prices": "FILE"}.get(name, "TEXT")
     return click.option(spelled(name), name, metavar=metavar, help=_HELP[name])

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepfork.report.answers import Answer, answers_of
 from stepfork.session.run import Run
+from stepfork.session.spending import Spending
 
 
 @dataclass(slots=True)
@@ -21,6 +23,8 @@ class Verdict:
         escaped: connections that were about to leave the process on replay and were refused.
         left_over: recorded calls that had to be made and were not.
         tokens: what the replayed answers had cost when they were recorded.
+        spending: what live LLM calls took.
+        answers: where each answer came from, if some may have been live.
         drifted: whether a session found a fault of the trajectory.
     """
 
@@ -31,6 +35,8 @@ class Verdict:
     escaped: int = 0
     left_over: int = 0
     tokens: int = 0
+    spending: Spending = field(default_factory=Spending)
+    answers: list[Answer] = field(default_factory=list)
     drifted: bool = False
 
     def add(self, run: Run) -> None:
@@ -45,6 +51,8 @@ class Verdict:
         self.live += counts.live
         self.left_over += run.missing
         self.tokens += run.tokens
+        self.spending.add(run.spending)
+        self.answers += answers_of(run)
         self.drifted = self.drifted or run.fault is not None
 
     @property
@@ -54,7 +62,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """``drifted``, ``recorded``, ``replayed`` or ``no traffic``.
+        """``drifted``, ``recorded``, ``hybrid``, ``replayed`` or ``no traffic``.
 
         >>> Verdict().word, Verdict([Path("a.yaml")], replayed=3).word
         ('no traffic', 'replayed')
@@ -63,7 +71,9 @@ class Verdict:
             return "drifted"
         if not self.has_traffic:
             return "no traffic"
-        return "recorded" if self.recorded else "replayed"
+        if self.recorded:
+            return "recorded"
+        return "hybrid" if any(answer.answer == "live" for answer in self.answers) else "replayed"
 
     def properties(self, shown: Callable[[Path], str] = str) -> list[tuple[str, str]]:
         """Name and value of each property for ``--junitxml``.
@@ -75,6 +85,9 @@ class Verdict:
             ("stepfork.verdict", self.word),
             *(("stepfork.cassette", shown(path)) for path in dict.fromkeys(self.cassettes)),
             *((f"stepfork.{name}", str(getattr(self, name))) for name in _COUNTED),
+            ("stepfork.requests", str(self.spending.requests)),
+            ("stepfork.tokens_spent", str(self.spending.tokens)),
+            *([("stepfork.cost", self.spending.cost_text)] if self.spending.cost_text else []),
         ]
 
     def line(self) -> str:
@@ -84,7 +97,9 @@ class Verdict:
         'replayed 3, left over 1'
         """
         counts = [(name.replace("_", " "), getattr(self, name)) for name in _COUNTED if name != "tokens"]
-        return ", ".join(f"{name} {count}" for name, count in counts if count) or "no traffic"
+        line = ", ".join(f"{name} {count}" for name, count in counts if count) or "no traffic"
+        spent = self.spending.text()
+        return f"{line}; {spent}" if spent else line
 
 
 _COUNTED = ("replayed", "recorded", "live", "escaped", "left_over", "tokens")

@@ -1,22 +1,20 @@
 """Which calls a run should have made, against those it made. Pure: knows public calls, no cassette.
 
-A *selector* names calls: ``search`` is the tool of that name, ``llm`` any model request, ``llm:NAME`` those
-to an endpoint (``llm:chat.completions``) or a model (``llm:gpt-4o``), ``http:GET host/path`` a request. An
-endpoint's name will also do alone.
+`selectors` says how the rules name calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-from stepfork.core.model import Call, Kind
+from stepfork.core.model import Call
 from stepfork.core.wording import spell
 from stepfork.errors import ConfigError
 from stepfork.session.expectation import first_difference
+from stepfork.session.selectors import KINDS, selects
 
-_KINDS: Final = get_args(Kind)
 _SHOWN: Final = 30  # calls of the trajectory that a message lists
 
 
@@ -181,23 +179,9 @@ _READERS: Final[dict[str, Callable[[Any, str], Any]]] = {
 # -- checking ----------------------------------------------------------------------------------------
 
 
-def _selects(selector: str, call: Call) -> bool:
-    """Whether a selector names a call."""
-    kind, colon, rest = selector.partition(":")
-    if kind not in _KINDS:
-        return call.name == selector
-    if call.kind != kind:
-        return False
-    return not colon or call.name == rest or (kind == "llm" and _model(call) == rest)
-
-
-def _model(call: Call) -> Any:
-    return call.args.get("model") if isinstance(call.args, Mapping) else None
-
-
 def _calls_of(selector: str, calls: Sequence[Call]) -> list[tuple[int, Call]]:
     """The calls it names, with their numbers from 1."""
-    return [(at, call) for at, call in enumerate(calls, 1) if _selects(selector, call)]
+    return [(at, call) for at, call in enumerate(calls, 1) if selects(selector, call)]
 
 
 def _called(expected: Sequence[str], calls: Sequence[Call]) -> list[str]:
@@ -254,7 +238,7 @@ def _counting(expected: Sequence[str], calls: Sequence[Call]) -> list[tuple[int,
     for selector in expected:
         kind = selector.partition(":")[0]
         named = {call.kind for _, call in _calls_of(selector, calls)} or {"tool"}
-        kinds |= {kind} if kind in _KINDS else named
+        kinds |= {kind} if kind in KINDS else named
     return [(number, call) for number, call in enumerate(calls, 1) if call.kind in kinds]
 
 
@@ -263,7 +247,7 @@ def _sequence(expected: Sequence[str], calls: Sequence[Call]) -> list[str]:
     best, place = 0, ""
     for start in range(len(made) - len(expected) + 1):
         fits = 0
-        while fits < len(expected) and _selects(expected[fits], made[start + fits][1]):
+        while fits < len(expected) and selects(expected[fits], made[start + fits][1]):
             fits += 1
         if fits == len(expected):
             return []
@@ -282,7 +266,7 @@ def _strict_sequence(expected: Sequence[str], calls: Sequence[Call]) -> list[str
             return [
                 f"strict_sequence: expected no more after {at} calls, but call #{number} is {_label(call)}"
             ]
-        if not _selects(expected[at], call):
+        if not selects(expected[at], call):
             return [f"strict_sequence: expected {expected[at]!r}, got {_label(call)} (call #{number})"]
     if len(made) < len(expected):
         return [f"strict_sequence: expected {expected[len(made)]!r}, but there were no more calls"]

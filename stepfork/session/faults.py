@@ -53,8 +53,12 @@ def differs(
     incoming: Incoming,
     mismatch: Mismatch,
     others: Iterable[tuple[int, Incoming]],
+    blame: str = "",
 ) -> ReplayMismatchError:
-    """The call at this place is another one than recorded; `others` are all the recorded calls, numbered."""
+    """The call at this place is another one than recorded; `others` are all the recorded calls, numbered.
+
+    `blame` is what a live answer may have to do with it.
+    """
     lines = [
         wording.headline(index, recorded, incoming, mismatch),
         f"  cassette: {shown(where.path)}, call {index} of {where.total}",
@@ -74,6 +78,7 @@ def differs(
         lines.append(nearest)
     elif rule := proposal(recorded, incoming, mismatch):
         lines.append(f"  {rule}")
+    lines += [f"  {blame}"] if blame else []
     lines += _again(where)
     return ReplayMismatchError(
         "\n".join(lines),
@@ -86,7 +91,7 @@ def differs(
     )
 
 
-def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError:
+def one_more(where: Where, incoming: Incoming, same: int, blame: str = "") -> ReplayMismatchError:
     """All recorded calls are used up and here is another; `same` is how often it was recorded."""
     index = where.total + 1
     what = describe(incoming.kind, incoming.name)
@@ -100,6 +105,7 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
         f"  cassette: {shown(where.path)}, {where.total} calls, all of them used",
     ]
     lines.append(f"  now:      {wording.summary(incoming)}")
+    lines += [f"  {blame}"] if blame else []
     lines += _again(where)
     return ReplayMismatchError(
         "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)

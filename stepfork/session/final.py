@@ -89,6 +89,17 @@ def redacted_fields(fields: dict[str, Plain], redactor: Redactor, *, keys: bool 
     return redacted
 
 
+def redacted_outcome(
+    kind: str, outcome: dict[str, Plain], redactor: Redactor, directories: Directories = AS_THEY_STAND
+) -> dict[str, Plain]:
+    """How a call ended, with its secrets replaced."""
+    redacted = redacted_fields(outcome, redactor, keys=kind == "tool")
+    held = redacted.get("stream")
+    if kind == "llm" and isinstance(held, dict):
+        return {**redacted, "stream": redacted_stream(held, redactor, directories)}
+    return redacted
+
+
 def may_hide_pieces(held: Plain) -> bool:
     """Whether a stream has texts in pieces that do not stand joined in its document."""
     if not isinstance(held, dict):

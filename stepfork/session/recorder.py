@@ -29,7 +29,7 @@ from stepfork.session.final import (
     may_hide_pieces,
     redacted_fields,
     redacted_header,
-    redacted_stream,
+    redacted_outcome,
 )
 from stepfork.session.ticket import Ticket
 
@@ -95,7 +95,9 @@ class Recorder:
 
     def _write_down(self, ticket: Ticket, outcome: dict[str, Plain]) -> str:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
-        shown = self._directories.normalise(self._redact_outcome(ticket.call.kind, outcome))
+        shown = self._directories.normalise(
+            redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
+        )
         assert isinstance(shown, dict)
         asked = self._ask(ticket)
         call = ticket.call
@@ -263,13 +265,6 @@ class Recorder:
             yield ticket, mark
             if ticket.scope.in_use:
                 yield from self._in_order(ticket.scope)
-
-    def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
-        redacted = redacted_fields(outcome, self._redactor, keys=kind == "tool")
-        held = redacted.get("stream")
-        if kind == "llm" and isinstance(held, dict):
-            return {**redacted, "stream": redacted_stream(held, self._redactor, self._directories)}
-        return redacted
 
     def _is_replaced(self, text: str) -> bool:
         return self._directories.normalise_text(self._redactor.redact_text(text)) != text

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.usage import usage_of
 from stepfork.cassette.values import IMPORTED, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
@@ -36,9 +37,14 @@ from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
 from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.final import redacted_header
+from stepfork.session.live_answers import LiveAnswers
 from stepfork.session.modes import Action
+from stepfork.session.play import Body
+from stepfork.session.prices import Prices, read_prices
 from stepfork.session.recorder import Recorder, cause, described, end_of
-from stepfork.session.replayer import Body, PastRecording, Replayer
+from stepfork.session.replayer import PastRecording, Replayer
+from stepfork.session.selectors import model_of
+from stepfork.session.spending import Spending
 from stepfork.session.ticket import Ticket
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
@@ -91,6 +97,7 @@ class Run:
         classes: what cassettes may do with the classes that they name.
         ignored: which places of calls do not count.
         redactor: what replaces its secrets, wherever something is said of it.
+        spending: requests, tokens and money that live LLM calls took.
         note: what was odd but not wrong, once it is closed.
         blocked: connections that were refused while it replayed, by ``host:port``, and how often.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
@@ -123,6 +130,9 @@ class Run:
         self.went_past = False
         self.written: Written | None = None
         self.tokens = 0
+        self.spending = Spending()
+        self._prices: Prices | None = None
+        self._price_file = None if settings.prices is None else Path.cwd() / settings.prices
         self.scope = Scope()
         self.strands = 0
         self.hands_over = hands_over
@@ -171,12 +181,24 @@ class Run:
         """How many calls were recorded, substituted, live, and how many tool bodies ran."""
         with self._lock:
             if self._recorder is not None:
-                live = self._recorder
-                return Counts(live.recorded, 0, live.live, live.bodies)
+                recorder = self._recorder
+                return Counts(recorder.recorded, 0, recorder.live, recorder.bodies)
             if self._replayer is not None:
-                made = self._replayer
-                return Counts(made.recorded, made.substituted - self._bodies, self._bodies, self._bodies)
+                made, bodies = self._replayer, self._bodies
+                live = made.live + bodies
+                return Counts(made.recorded, made.substituted - bodies, live, bodies)
             return Counts()
+
+    @property
+    def goes_live(self) -> bool:
+        """Whether LLM calls may be made live although a cassette is replayed (mode ``hybrid``)."""
+        return self.action == "replay" and bool(self.settings.goes_live())
+
+    @property
+    def live_calls(self) -> list[int]:
+        """Which of `calls` were LLM calls made live while a cassette was replayed, by number from 1."""
+        with self._lock:
+            return [] if self._replayer is None else self._replayer.live_calls()
 
     def set_output(self, value: Any) -> None:
         """Says what the run came to; a recording stores it in its cassette.
@@ -269,8 +291,8 @@ class Run:
                 raise
             if isinstance(answer, Body):
                 self._bodies += frame.inside is None
-            else:
-                self.tokens += _tokens(answer)
+            elif isinstance(answer, Recorded) and (usage := usage_of(answer.outcome)) is not None:
+                self.tokens += usage.total
             return answer
 
     def body_returned(self, body: Body) -> None:
@@ -292,8 +314,18 @@ class Run:
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """A live call ended with this outcome."""
         with self._lock:
-            if self._recorder is not None and self.is_open:
-                self._recorder.finish(ticket, outcome)
+            player = self._recorder or self._replayer
+            if player is None or not self.is_open:
+                return
+            usage = usage_of(outcome) if ticket.call.kind == "llm" else None
+            if usage is not None:
+                self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
+            player.finish(ticket, outcome)
+
+    def sending(self) -> None:
+        """A live LLM call sends a request, the first or a retry."""
+        with self._lock:
+            self.spending.requests += 1
 
     def refuse(
         self,
@@ -320,6 +352,9 @@ class Run:
                         self._recorder.drop(ticket)
                     return
                 assert self._replayer is not None
+                if ticket is not None:  # what a live answer holds need not fit into a cassette here
+                    self._replayer.finish(ticket, {})
+                    return
                 raise self._replayer.refuse(kind, name, problem.path, problem.type, line or self.scope.main)
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
@@ -451,6 +486,8 @@ class Run:
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
+        if self._price_file is not None and (self.action == "record" or self.goes_live):
+            self._prices = read_prices(self._price_file)
         self._directories = self._find_directories(settings)
         if self.action == "record":
             self.action = self._before_recording(self)
@@ -475,6 +512,7 @@ class Run:
                 settings.volatile(),
                 self.ignored,
                 self._directories,
+                LiveAnswers(settings.goes_live(), self.redactor, self.classes),
             )
 
     def _hints_for(self, stored: StoredCassette) -> faults.Hints:
@@ -646,10 +684,3 @@ def _only_past(error: BaseException | None) -> bool:
     if isinstance(error, SystemExit):  # an agent that turns whatever ends it into an exit code
         return _only_past(error.__context__)
     return isinstance(error, PastRecording)
-
-
-def _tokens(recorded: Recorded) -> int:
-    response = recorded.outcome.get("response")
-    usage = response.get("usage") if isinstance(response, dict) else None
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if type(total) is int else 0

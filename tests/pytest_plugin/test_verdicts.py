@@ -66,7 +66,10 @@ def properties(project: pytest.Pytester, *args: str) -> dict[str, dict[str, list
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_properties_of_a_replay(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     found = properties(project, *workers)
-    zero = {name: ["0"] for name in ("recorded", "live", "escaped", "left_over", "tokens")}
+    zero = {
+        name: ["0"]
+        for name in ("recorded", "live", "escaped", "left_over", "tokens", "requests", "tokens_spent")
+    }
     assert found == {
         "test_two_calls": {
             "verdict": ["replayed"],
