@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LLMOCK := .venv-llmock
 LLMOCK_READY := $(LLMOCK)/.ready
+PLUGINS := .venv-plugins
+PLUGINS_READY := $(PLUGINS)/.ready
 
 .PHONY: demo test matrix matrix-docs lint types contracts check package clean
 
@@ -15,7 +17,7 @@ demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
 # Hundreds of the tests start a Python of their own, and some machines let none of them keep what it compiled.
-test: $(READY) $(LLMOCK_READY)
+test: $(READY) $(LLMOCK_READY) $(PLUGINS_READY)
 	$(BIN)/python -m compileall -q stepfork
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
@@ -59,5 +61,11 @@ $(LLMOCK_READY): Makefile
 	$(LLMOCK)/bin/python -m pip install --quiet llmock
 	touch $@
 
+# The plugins that the tests run beside: they too would change every run, so none is beside our own.
+$(PLUGINS_READY): pyproject.toml Makefile
+	$(PYTHON) -m venv $(PLUGINS)
+	$(PLUGINS)/bin/python -m pip install --quiet --editable '.[plugins]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LLMOCK) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LLMOCK) $(PLUGINS) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +21,7 @@ from stepfork.session import active, config
 from stepfork.session.config import Settings
 from stepfork.session.expectation import expect
 from stepfork.session.faults import Hints, not_found
-from stepfork.session.modes import Action, decide, find_mode
+from stepfork.session.modes import REPLAYING, Action, decide, find_mode
 from stepfork.session.run import Ending, Recipe, Run
 from stepfork.session.workspace import workspace
 
@@ -56,7 +57,7 @@ def autopatch(
         tools: module patterns (``"myagent.tools"``, ``"myagent.tools.*"``), functions
             (``"myagent.search:lookup"``), classes (``"m:Class"``, ``"m:Class.method"``).
         cassette_dir: where relative cassette paths start.
-        mode: ``"replay"``, ``"record"``, ``"auto"`` or ``"off"``.
+        mode: ``"replay"``, ``"record"``, ``"auto"``, ``"hybrid"`` or ``"off"``.
         settings: any other setting, by name.
 
     Raises:
@@ -88,6 +89,7 @@ def autopatch(
     except BaseException:
         workspace.autopatch = before
         raise
+    workspace.autopatched_by.append((sys._getframe(1).f_globals, given))
 
 
 def install(settings: Settings) -> None:
@@ -95,7 +97,7 @@ def install(settings: Settings) -> None:
     from stepfork.instrument.hooks import HOOKS
 
     HOOKS.hold(settings.tools, settings.exclude)
-    active.refuse_outside(_reason(settings.mode))
+    active.refuse_outside(_reason(settings.mode), replaying=find_mode(settings.mode).standing == "replay")
 
 
 def _reason(mode: str) -> str | None:
@@ -122,6 +124,7 @@ def unpatch() -> None:
 
     HOOKS.release_all()
     workspace.autopatch.clear()
+    workspace.autopatched_by.clear()
     active.refuse_outside(None)
 
 
@@ -144,6 +147,7 @@ class Session:
         hints: Hints | None = None,
         lazy: bool = False,
         hands_over: bool = False,
+        before_recording: Callable[[Run], Action] = lambda run: "record",
         similar: Callable[[Path], Path | None] = lambda path: None,
     ) -> None:
         if name is not None and not isinstance(name, str):
@@ -158,6 +162,7 @@ class Session:
         self._hints = hints
         self._lazy = lazy
         self._hands_over = hands_over
+        self._before_recording = before_recording
         self._similar = similar
         self._source = source
         self._run: Run | None = None
@@ -186,6 +191,7 @@ class Session:
                 similar=self._similar,
                 on_open=functools.partial(_patch, stack),
                 hands_over=self._hands_over,
+                before_recording=self._before_recording,
                 classes=_classes(settings, action),
                 directories=workspace.directories,
             )
@@ -193,6 +199,10 @@ class Session:
             stack.callback(active.leave, run, entered)
             if not self._lazy:
                 run.open()
+            elif (
+                action != "off" and self._marker
+            ):  # what is only patched now must be so before the first call
+                _patch(stack, run, settings.tools, settings.exclude)
         except BaseException:
             stack.close()
             raise
@@ -298,15 +308,19 @@ def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides
     return Session(path, overrides, source="stepfork.record()", fixed_mode="record", name=name)
 
 
-def replay(path: str | os.PathLike[str], *, mode: Literal["replay"] = "replay", **overrides: Any) -> Session:
+def replay(
+    path: str | os.PathLike[str], *, mode: Literal["replay", "hybrid"] = "replay", **overrides: Any
+) -> Session:
     """Answers every patched call of the block from a cassette, strictly.
 
     A context manager (sync and async) and a decorator; gives the `Run`. No tool body runs, nothing is
     sent, no key is needed. The tools that the cassette's header names are patched for the block.
+    In mode ``hybrid`` the LLM calls that `live` names (all, if it names none) are sent all the same, and may
+    ask something else; all other calls are as strict, and the cassette is left as it is.
 
     Args:
         path: the cassette; relative paths start at ``cassette_dir`` if it is set.
-        mode: ``"replay"``.
+        mode: ``"replay"`` or ``"hybrid"``.
         overrides: settings for this block.
 
     Raises:
@@ -321,9 +335,11 @@ def replay(path: str | os.PathLike[str], *, mode: Literal["replay"] = "replay", 
             outcome = agent.run("checkout-api")
         assert run.counts.live == 0
     """
-    if mode != "replay":
-        raise ConfigError(f"stepfork.replay(): unknown mode {mode!r}: the modes are replay")
-    return Session(path, overrides, source="stepfork.replay()", fixed_mode="replay")
+    if mode not in REPLAYING:
+        raise ConfigError(f"stepfork.replay(): unknown mode {mode!r}: the modes are {', '.join(REPLAYING)}")
+    if "live" in overrides and mode != "hybrid":
+        raise ConfigError("stepfork.replay(): in mode 'replay' nothing is 'live'; it needs mode='hybrid'")
+    return Session(path, overrides, source="stepfork.replay()", fixed_mode=mode)
 
 
 def use_cassette(path: str | os.PathLike[str], **overrides: Any) -> Session:

@@ -1,171 +1,53 @@
-"""The face stepfork shows to pytest: options, marker, fixture, one session a test, the summary line.
+"""The face stepfork shows to pytest: its hooks and its fixture, each handed on to the run (`pytest_run`).
 
-Knows pytest; everything a session does happens below. Loaded before any conftest, so it imports nothing
-heavy and installs nothing unless stepfork is configured.
+Loaded before any conftest, so it imports nothing heavy and installs nothing unless stepfork is configured.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from stepfork import api
-from stepfork.errors import ConfigError, NoCassetteError, StepforkError
-from stepfork.pytest_reports import redact_report, redact_warning, without_own_frames
-from stepfork.pytest_sessions import Sessions
-from stepfork.report.tally import Tally
-from stepfork.session import active, config
+from stepfork import pytest_settings
+from stepfork.errors import StepforkError
+from stepfork.pytest_reports import without_own_frames
+from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
 
-_MODE: Final = "--stepfork-mode"
-_FOLDER: Final = "--stepfork-cassette-dir"
 _KEY: Final = "stepfork"
+_STASH: Final = pytest.StashKey[PytestRun]()
 
-
-class Plugin:
-    """One pytest run with stepfork."""
-
-    def __init__(self, pytest_config: pytest.Config) -> None:
-        self.config = pytest_config
-        folder = pytest_config.getoption(_FOLDER)
-        self.sessions = Sessions(
-            Path(pytest_config.rootpath), {} if folder is None else {_FOLDER: str(folder)}
-        )
-        self.tally = Tally()
-        self.notes: dict[str, str] = {}  # by cassette
-        self.running = ""  # the test that runs now
-        self.run: Run | None = None  # and its session
-        self._counted = ""  # the last test that had a session which took a call
-        self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
-        self._stop_listening = active.on_close(self._closed)
-
-    def close(self) -> None:
-        """Stops counting."""
-        self._stop_listening()
-
-    def _closed(self, run: Run) -> None:
-        self.tally.add(run)
-        if run.touched and self.running != self._counted:
-            self._counted = self.running
-            self.tally.tests += 1
-        if run.note:
-            self.notes[f"{run.file} running"] = run.note
-        written = run.written
-        if written is None:
-            return
-        self.notes.pop(run.file, None)
-        if written.kept is not None:
-            self.notes[run.file] = (
-                f"{self._short(written.kept)} stays as it was; the new recording failed, "
-                f"to put it in its place: stepfork adopt {self._short(written.path)}"
-            )
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """What is shown of a test's warnings is shown without the secrets that its session knows."""
-        if self.run is not None and self.run.touched:
-            redact_warning(warning_message, self.run.redactor.redact_text)
-
-    def shared(self, run: Run, who: str) -> ConfigError | None:
-        """The fault of a cassette that two tests or fixtures of this run record with different calls."""
-        if run.action != "record" or not run.touched:
-            return None
-        asked = [(call.kind, call.name, call.args) for call in run.calls]
-        first, calls = self._recorded.setdefault(run.file, (who, asked))
-        if calls == asked:
-            return None
-        return ConfigError(
-            f"{self._short(run.path)} was recorded by {first} and again, with other calls, by {who}; "
-            "give each a cassette of its own, or make the calls in the test itself"
-        )
-
-    def _short(self, path: Path) -> str:
-        try:
-            return str(path.relative_to(self.config.invocation_params.dir))
-        except ValueError:
-            return str(path)
-
-
-# -- hooks ------------------------------------------------------------------------------------------
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """The command-line options."""
-    group = parser.getgroup("stepfork", "recording and replaying the calls of LLM agents")
-    group.addoption(
-        _MODE,
-        metavar="MODE",
-        help="replay (the default): answer every call from the test's cassette; record: run live and write "
-        "it; auto: replay where a cassette is, else record, but never in CI; off: leave the tests alone",
-    )
-    group.addoption(
-        _FOLDER,
-        metavar="DIR",
-        help="where the tests' cassettes lie, from pytest's rootdir (default: cassettes)",
-    )
+pytest_addoption = pytest_settings.declare
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Reads the settings before any conftest does, so that a wrong one is a usage error and no traceback."""
-    options = early_config.known_args_namespace
-    _read_settings(
-        Path(early_config.rootpath),
-        {"mode": (_MODE, options.stepfork_mode), "cassette_dir": (_FOLDER, options.stepfork_cassette_dir)},
-    )
+    pytest_settings.read(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Starts the run; patches if ``[tool.stepfork]`` or the environment configures stepfork."""
+    """Starts the run; patches if stepfork is configured outside of a conftest."""
     config.addinivalue_line(
         "markers",
         "stepfork(name=None, **settings): the test's cassette and settings, as in "
         '@pytest.mark.stepfork("outage", mode="replay")',
     )
-    plugin = config.stash[_STASH] = Plugin(config)
-    config.pluginmanager.register(plugin, "stepfork-run")
-    try:
-        settings = workspace.settings()
-        if workspace.pyproject() or settings.tools:
-            api.install(settings)
-    except ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-_STASH: Final = pytest.StashKey[Plugin]()
-_SESSION: Final = pytest.StashKey[api.Session]()
-_RUN: Final = pytest.StashKey[Run]()
-_FAULT: Final = pytest.StashKey[Exception | None]()
-
-
-def _read_settings(root: Path, given: dict[str, tuple[str, str | None]]) -> None:
-    try:
-        options: dict[str, Any] = {}
-        for name, (option, value) in given.items():
-            if value is not None:
-                options |= config.check({name: value}, option)
-        workspace.configure(
-            root=root, base={"mode": "replay"}, options=options, every_call_has_a_session=True
-        )
-        workspace.settings().rules()
-    except ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
+    pytest_run = config.stash[_STASH] = PytestRun(config, pytest_settings.given(config))
+    config.pluginmanager.register(pytest_run, "stepfork-run")
+    pytest_settings.install()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Undoes every patch: a process that runs pytest several times starts each time clean."""
-    plugin = config.stash.get(_STASH, None)
-    if plugin is not None:
-        plugin.close()
-        api.unpatch()
-        workspace.configure(root=None, base={}, options={})
+    pytest_run = config.stash.get(_STASH, None)
+    if pytest_run is not None:
+        pytest_run.close()
+        pytest_settings.forget()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -194,29 +76,25 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Makes the test's session, which opens with the first call. Fixtures have sessions of their own."""
-    plugin = item.config.stash[_STASH]
-    plugin.running, plugin.run = item.nodeid, None
-    try:
-        session = plugin.sessions.of_test(item)
-        plugin.run = item.stash[_RUN] = session.__enter__()
-    except ConfigError as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
-    item.stash[_SESSION] = session
+    item.config.stash[_STASH].begin(item)
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Settles the session with the test's outcome."""
+    pytest_run = item.config.stash[_STASH]
     try:
         result = yield
     except BaseException as error:
-        if _finish(item, error):
+        if pytest_run.finish(item, error):
             return None
         raise
     caught = getattr(item, "_excinfo", None)  # where unittest keeps what its tests raised
     try:
-        _finish(item, caught[-1].value if caught else None)
+        pytest_run.finish(item, caught[-1].value if caught else None)
+        if not caught:
+            pytest_run.check_marked(item)
     except StepforkError:
         if caught and not isinstance(caught[-1].value, Exception | pytest.fail.Exception):
             caught.clear()  # a skip is no verdict on a trajectory that drifted
@@ -227,74 +105,25 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Ends the session of a test whose body never ran; a refused call is an error even if it was caught."""
-    if _SESSION in item.stash:
-        _finish(item, pytest.skip.Exception("the test did not run"))
-    before = active.refusals()
+    item.config.stash[_STASH].finish_unrun(item)
+    none = NoneRefused()
     result = yield
-    if active.refusals() > before:
-        raise NoCassetteError(
-            "a patched call was made outside every cassette while the test was torn down, and its error was "
-            "caught; make the call in the test or in a fixture's set-up"
-        )
+    none.check()
     return result
-
-
-def _finish(item: pytest.Item, error: BaseException | None) -> bool:
-    session, run = item.stash[_SESSION], item.stash[_RUN]
-    del item.stash[_SESSION]
-    shared = None if error is not None else item.config.stash[_STASH].shared(run, item.nodeid)
-    try:
-        return _settle(session, error, shared)
-    finally:
-        item.stash[_FAULT] = run.fault
-
-
-def _settle(session: api.Session, error: BaseException | None, shared: ConfigError | None = None) -> bool:
-    """A skip is no verdict: what was recorded is kept. A failure is the test's, an interrupt the run's.
-
-    A recording that would take the place of another one of this run has failed.
-    """
-    if error is None and shared is not None:
-        session.finish(shared, "run")
-        raise shared
-    if isinstance(error, pytest.skip.Exception):
-        return session.finish(error, "skipped")
-    return session.finish(error, "test" if isinstance(error, Exception | pytest.fail.Exception) else "run")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """An expected failure expects the test's own failure: a drifted trajectory is none.
-
-    What is shown of a test that made calls is shown without the secrets that its session knows, and an error
-    of stepfork's without its source.
-    """
+    """The test's verdict goes into its report, no secret, and of an error of stepfork's not its source."""
     error = None if call.excinfo is None or item.config.getoption("fulltrace") else call.excinfo.value
     said = "" if error is None else without_own_frames(error)
     report = yield
     if said and report.failed:
         report.longrepr = said
-    fault = item.stash.get(_FAULT, None)
-    if fault is not None and hasattr(report, "wasxfail") and not _is_expected(item):
-        del report.wasxfail
-        report.outcome = "failed"
-        report.longrepr = f"expected to fail, but not like this:\n{fault}"
-    run = item.stash.get(_RUN, None)
-    if run is not None and run.touched:
-        redact_report(report, run.redactor.redact_text)
+    item.config.stash[_STASH].report(item, call, report)
     return report
-
-
-def _is_expected(item: pytest.Item) -> bool:
-    """Whether a mark names an error of ours; that a mismatch is an AssertionError too is no such word."""
-    for mark in item.iter_markers("xfail"):
-        raises = mark.kwargs.get("raises") or ()
-        kinds = raises if isinstance(raises, tuple) else (raises,)
-        if any(isinstance(kind, type) and issubclass(kind, StepforkError) for kind in kinds):
-            return True
-    return False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -302,53 +131,73 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Calls that a fixture makes while it is set up go to a cassette of its own."""
-    plugin = request.config.stash[_STASH]
-    session = plugin.sessions.of_fixture(fixturedef, request)
-    run = session.__enter__()
+    setup = request.config.stash[_STASH].begin_fixture(fixturedef, request)
     try:
         result = yield
     except BaseException as error:
-        _settle(session, error)
+        setup.fail(error)
         raise
-    _settle(session, None, plugin.shared(run, f"fixture {fixturedef.argname!r} for {request.node.nodeid}"))
     if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
         with suppress(OSError):  # whoever uses it gets the error
             workspace.basetemp = str(result.getbasetemp())
-    fixturedef.addfinalizer(run.hand_over_no_more)
+    setup.finish(fixturedef)
     return result
 
 
 @pytest.fixture
 def stepfork_run(request: pytest.FixtureRequest) -> Run:
     """The session of the running test: its calls, its counts, `set_output`."""
-    run: Run = request.node.stash[_RUN]
-    return run
+    return run_of(request.node)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The summary line, where any test had a session that took a call."""
-    plugin = config.stash[_STASH]
-    if plugin.tally.tests:
-        terminalreporter.write_sep("-", plugin.tally.line())
-    for line in plugin.tally.hidden():
+    pytest_run = config.stash[_STASH]
+    if terminalreporter.verbosity > 0:
+        for detail in pytest_run.details():
+            terminalreporter.write_line(detail)
+    if headline := pytest_run.headline():
+        terminalreporter.write_sep("-", headline)
+    for line in pytest_run.lines():
         terminalreporter.write_line(line)
-    for note in plugin.notes.values():
-        terminalreporter.write_line(note)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands its tally to the controller."""
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """A run that leaves tests out cannot say which cassettes are used by none."""
+    if items:
+        items[0].config.stash[_STASH].usage.deselected()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The cassettes of all tests that are there count as used, those of skipped ones too."""
+    pytest_run = session.config.stash[_STASH]
+    pytest_run.usage.used(place for item in session.items if (place := pytest_run.sessions.place_of(item)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A worker of pytest-xdist hands what it counted to the controller."""
     output = getattr(session.config, "workeroutput", None)
-    plugin = session.config.stash.get(_STASH, None)
-    if output is not None and plugin is not None:
-        output[_KEY] = {"tally": asdict(plugin.tally), "notes": plugin.notes}
+    pytest_run = session.config.stash.get(_STASH, None)
+    if pytest_run is None:
+        return
+    if output is not None:
+        output[_KEY] = pytest_run.sent()
+        return
+    complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    pytest_run.find_unused(complete=complete and not (session.shouldstop or session.shouldfail))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The controller of pytest-xdist tells a worker which folder all of them share."""
+    node.workerinput[SHARED] = node.config.stash[_STASH].folder_for_workers()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: Any) -> None:
     """The controller of pytest-xdist adds a worker's tally to its own."""
     sent = getattr(node, "workeroutput", {}).get(_KEY)
-    plugin = node.config.stash.get(_STASH, None)
-    if sent is not None and plugin is not None:
-        plugin.tally.merge(sent["tally"])
-        plugin.notes |= sent["notes"]
+    pytest_run = node.config.stash.get(_STASH, None)
+    if sent is not None and pytest_run is not None:
+        pytest_run.merge(sent)

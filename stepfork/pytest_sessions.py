@@ -20,6 +20,7 @@ from stepfork.core.redaction import Redactor
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.secret_search import is_credible
 from stepfork.errors import ConfigError
+from stepfork.pytest_shared import Shared
 from stepfork.session import config
 from stepfork.session.faults import Hints
 from stepfork.session.workspace import workspace
@@ -28,9 +29,10 @@ from stepfork.session.workspace import workspace
 class Sessions:
     """Makes the sessions of one pytest run."""
 
-    def __init__(self, root: Path, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, root: Path, shared: Shared, options: Mapping[str, str] | None = None) -> None:
         """`options` are those of the command line that a command which records needs too."""
         self._root = root
+        self._shared = shared
         words = (f"{option}={value}" for option, value in (options or {}).items())
         self._options = "".join(f" {shlex.quote(word)}" for word in words)
         self._beside: dict[str, dict[str, None]] = {}
@@ -58,23 +60,38 @@ class Sessions:
         name = marker.pop("name", None)
         if self._is_off(item.nodeid):
             marker["mode"] = "off"
-        module, mend = _module(item.nodeid), self._mend(marker)
-        if name is not None:
-            place = names.cassette_of_name(module, name, mend)
-        else:
-            chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
-            place = names.cassette_of_test(module, self._parts(chain or [item]), mend)
+        place = self._place(item, marker, name)
         leave_alone = 'mark the test with @pytest.mark.stepfork(mode="off")'
         return Session(
-            self._folder(marker) / place,
+            place,
             {},
             source=f"test {item.nodeid}",
             name=name or item.name,
             marker=marker,
-            hints=Hints(self._record_command(item.nodeid, mend), leave_alone),
+            hints=Hints(self._record_command(item.nodeid, self._mend(marker)), leave_alone),
             lazy=True,
+            before_recording=lambda run: self._shared.before(run, item.nodeid),
             similar=_similar,
         )
+
+    def place_of(self, item: pytest.Item) -> Path | None:
+        """Where the cassette of a test is or would be; None if its marker makes no sense."""
+        try:
+            marker = _marker(item)
+            return self._place(item, marker, marker.pop("name", None))
+        except ConfigError:
+            return None
+
+    def folder(self) -> Path:
+        """Where cassettes lie."""
+        return self._folder({})
+
+    def _place(self, item: pytest.Item, marker: dict[str, Any], name: str | None) -> Path:
+        module, mend = _module(item.nodeid), self._mend(marker)
+        if name is not None:
+            return self._folder(marker) / names.cassette_of_name(module, name, mend)
+        chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
+        return self._folder(marker) / names.cassette_of_test(module, self._parts(chain or [item]), mend)
 
     def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
         """The session that takes the calls of one set-up of a fixture."""
@@ -91,6 +108,7 @@ class Sessions:
             hints=Hints(self._record_command(request.node.nodeid or ".", self._mend(marker))),
             lazy=True,
             hands_over=True,
+            before_recording=lambda run: self._shared.before(run, who_of_fixture(fixturedef, request)),
             similar=_similar,
         )
 
@@ -122,6 +140,14 @@ class Sessions:
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]
         return any(fnmatch(path, pattern) for pattern in workspace.settings().off)
+
+
+def who_of_fixture(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> str:
+    """A set-up of a fixture, as errors name it.
+
+    The same in every worker, also where the node is the session, whose id is empty.
+    """
+    return f"fixture {fixturedef.argname!r} for {request.node.nodeid or 'all tests'}"
 
 
 def _parent(node: pytest.Item | pytest.Collector) -> str:

@@ -55,6 +55,13 @@ def describe(""",
         )
     ],
     "changed_prompt": [Edit("agent.py", "sum the incident up in one sentence", "say what happened")],
+    "runbook_first": [
+        Edit(
+            "agent.py",
+            "Evidence:\n{evidence}\n\nRunbook:\n{runbook}\n",
+            "Runbook:\n{runbook}\n\nEvidence:\n{evidence}\n",
+        )
+    ],
 }
 
 

@@ -37,13 +37,13 @@ def call_tree(
         inner = tuple(reversed(children[item.depth + 1]))
         children[item.depth + 1] = []
         try:
-            children[item.depth].append(_public_call(item, inner, classes))
+            children[item.depth].append(public_call(item, inner, classes))
         except Fault as fault:
             raise located(fault, at) from None
     return tuple(reversed(children[0]))
 
 
-def _public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPolicy) -> Call:
+def public_call(recorded: Recorded, children: tuple[Call, ...], classes: ClassPolicy) -> Call:
     """The call as users see it: Python values, the JSON or text of an answer."""
     call, outcome = recorded.call, recorded.outcome
     result: Any = None

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from stepfork.cli import adopt, export, inspect, record, replay, seal, validate
+from stepfork.cli import adopt, export, inspect, prune, record, replay, seal, validate
 from stepfork.cli.faults import BAD_INPUT, FAILED, message, status_of
 from stepfork.errors import StepforkError
 
@@ -44,6 +44,7 @@ for _command in (
     export.export,
     adopt.adopt,
     seal.seal,
+    prune.prune,
 ):
     commands.add_command(_command)
 

@@ -26,10 +26,12 @@ from stepfork.cli.faults import FINE
 from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
 from stepfork.cli.replay import entrypoint_of
 from stepfork.cli.settings import settings_options
+from stepfork.core.model import Plain
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
+from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.workspace import workspace
 
 
@@ -40,6 +42,7 @@ from stepfork.session.workspace import workspace
 )
 @click.option("--entrypoint", metavar="MODULE:FUNCTION", help="Call this one and not the recorded one.")
 @click.option("--expect-output", metavar="FILE", help="JSON that the output must hold.")
+@click.option("--expect-trajectory", metavar="FILE", help="JSON of rules that the calls must keep.")
 @click.option("--output", "target", metavar="FILE", help="The test to write; stdout if it is left out.")
 @click.option("--overwrite", is_flag=True, help="Replace the test if it exists.")
 @settings_options
@@ -48,14 +51,16 @@ def export(
     for_pytest: bool,
     entrypoint: str | None,
     expect_output: str | None,
+    expect_trajectory: str | None,
     target: str | None,
     overwrite: bool,
 ) -> int:
     """Write a test that replays FILE and asserts what should come out.
 
-    With --expect-output it asserts that; without, the recorded output. For a run that failed it asserts
-    that the run no longer raises. Paths in the test are relative to it; without --output, to the working
-    directory.
+    It asserts what --expect-output and --expect-trajectory say (called, not_called, counts, arguments, order,
+    sequence, strict_sequence, max_steps); without either, the recorded output. For a run that failed it
+    asserts that the run no longer raises. Paths in the test are relative to it; without --output, to the
+    working directory.
     """
     if not for_pytest:
         raise ConfigError("say what to write: --pytest")
@@ -66,16 +71,16 @@ def export(
     if test is not None:
         _check_target(test, path, overwrite=overwrite)
     cassette = open_cassette(path)
-    expected = None if expect_output is None else read_expectation(expect_output)
+    expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
+    trajectory = _trajectory(expect_trajectory)
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     with output.stdout_is_stderr():
         loaded = _load(path, reference, own_root)
     loaded.check(Arguments.of(cassette.entrypoint_args(), f"{where}: args"))
-    plan = _plan(
-        cassette, loaded, Path.cwd() if test is None else test.parent, _plain(expected, expect_output)
-    )
+    folder = Path.cwd() if test is None else test.parent
+    plan = _plan(cassette, loaded, folder, _plain(expected, expect_output), trajectory)
     source = source_of_test(plan)
-    if expect_output is None:
+    if expect_output is None and not trajectory:
         output.complain(_warning(cassette, where))
     if test is None:
         click.echo(source, nl=False)
@@ -104,11 +109,28 @@ def _plain(expected: object, source: str | None) -> Expectation | None:
         raise ConfigError(f"--expect-output {source}: {problem}") from None
 
 
-def _plan(cassette: StoredCassette, entry: Entrypoint, folder: Path, expected: Expectation | None) -> Plan:
+def _trajectory(file: str | None) -> dict[str, Plain]:
+    """The checked rules of an ``--expect-trajectory`` file."""
+    if file is None:
+        return {}
+    rules = read_expectation(file, "--expect-trajectory")
+    ExpectedTrajectory.of(rules, f"--expect-trajectory {file}")
+    plain: dict[str, Plain] = rules
+    return plain
+
+
+def _plan(
+    cassette: StoredCassette,
+    entry: Entrypoint,
+    folder: Path,
+    expected: Expectation | None,
+    trajectory: dict[str, Plain],
+) -> Plan:
     settings = workspace.settings()
     redactor = Redactor(settings.rules())
     header, end, reference = cassette.header, cassette.end, entry.reference
-    if expected is None and cassette.status == "completed" and end is not None and end.has_output:
+    asked_for = expected is not None or bool(trajectory)
+    if not asked_for and cassette.status == "completed" and end is not None and end.has_output:
         expected = Expectation(end.output, exact=True, recorded=True)
     if expected is not None:
         expected = replace(expected, value=redactor.redact(expected.value))
@@ -123,6 +145,7 @@ def _plan(cassette: StoredCassette, entry: Entrypoint, folder: Path, expected: E
         ending=cassette.status,
         error="" if end is None or end.error is None else redactor.redact_text(error_text(end.error)),
         expectation=expected,
+        trajectory={name: redactor.redact(rule) for name, rule in trajectory.items()},
         sys_path=None if home is None else _from(folder, home),
         exclude=_exclude(reference, (*header.tools, *settings.tools), settings.exclude),
     )

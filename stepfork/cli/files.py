@@ -94,13 +94,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return named
 
 
-def read_expectation(file: str) -> Any:
-    """The JSON of an ``--expect-output`` file.
+def read_expectation(file: str, option: str) -> Any:
+    """The JSON of the file that an option (``--expect-output``) names.
 
     Raises:
         ConfigError: if it cannot be read or is no JSON.
     """
-    source = f"--expect-output {file}"
+    source = f"{option} {file}"
     try:
         text = Path(file).read_text("utf-8-sig")
     except UnicodeDecodeError:

@@ -21,10 +21,12 @@ from stepfork.cli.files import cassette_at, open_cassette, read_expectation, sho
 from stepfork.cli.settings import given_options, settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError, ReplayMismatchError
+from stepfork.report.answers import answers_of
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
 from stepfork.report.tally import unchecked_text
 from stepfork.session.config import project_root
 from stepfork.session.faults import Hints, record_command
+from stepfork.session.modes import REPLAYING
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
 
@@ -32,24 +34,40 @@ from stepfork.session.workspace import workspace
 @click.command()
 @click.argument("file")
 @click.option("--entrypoint", metavar="MODULE:FUNCTION", help="Run this one and not the recorded one.")
+@click.option(
+    "--mode",
+    type=click.Choice(REPLAYING),
+    default="replay",
+    help="replay (the default); hybrid: the LLM calls that --live names are sent, all else is frozen.",
+)
 @click.option("--env", multiple=True, metavar="NAME", help="Apply this recorded variable. Repeatable.")
 @click.option("--expect-output", metavar="FILE", help="JSON that the output must hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @settings_options
 def replay(
-    file: str, entrypoint: str | None, env: tuple[str, ...], expect_output: str | None, as_json: bool
+    file: str,
+    entrypoint: str | None,
+    mode: str,
+    env: tuple[str, ...],
+    expect_output: str | None,
+    as_json: bool,
 ) -> int:
     """Run the recorded entrypoint again, every call answered from FILE.
 
     No tool body runs and nothing is sent. Exit code 0 if the calls are the recorded ones and the output
     equals the expectation, else the recorded output; also if a recorded failure comes back alike
     (REPRODUCED). Exit code 1 if anything differs.
+
+    With --mode hybrid the LLM calls that --live names (llm, llm:MODEL; all, if it is left out) are really
+    sent and may ask something else. Tools stay frozen and FILE is left as it is.
     """
+    if mode != "hybrid" and "live" in workspace.options:
+        raise ConfigError(f"--live: nothing is live in mode {mode!r}; it needs --mode hybrid")
     working_directory_first()
     path = cassette_at(file)
     where = shown(path)
     cassette = open_cassette(path, of_today=True)
-    expected = None if expect_output is None else read_expectation(expect_output)
+    expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     arguments = Arguments.of(cassette.entrypoint_args(), f"{where}: args")
     _apply(env, cassette.header, where)
@@ -61,12 +79,12 @@ def replay(
         path,
         {"exclude": (*settings.exclude, str(reference))},
         source="stepfork replay",
-        fixed_mode="replay",
+        fixed_mode=mode,
         hints=Hints(
             record=record_command(
                 replace(cassette.header, entrypoint=str(reference)),
                 where,
-                given_options(leave_out=("tools",) if cassette.header.tools else ()),
+                given_options(leave_out=("live", *(("tools",) if cassette.header.tools else ()))),
             )
         ),
     )
@@ -158,6 +176,8 @@ def _happened(run: Run, value: Any, error: BaseException | None, *, returned: bo
         mismatch=mismatch,
         went_past=run.went_past,
         missing=run.missing,
+        answers=answers_of(run),
+        spending=run.spending,
         notes=(*([run.note] if run.note else []), *starmap(unchecked_text, run.unchecked.items())),
         classes=run.classes,
     )

@@ -20,6 +20,7 @@ _HELP: Final = {
     "exclude": "What is no tool, in the same spelling.",
     "cassette_dir": "The folder in which relative cassette paths start.",
     "off": "Test paths that are left alone; for pytest.",
+    "ignore": "Places of calls that do not count: llm:messages[*].metadata.id, search:options.trace_id.",
     "normalize": "What is another text in every run: uuid, date, time, REGEX, REGEX=>TEXT; paths=false.",
     "redact_keys": "A key whose value is a secret, beside the built-in ones.",
     "redact_patterns": "A regular expression for secrets, beside the built-in ones.",
@@ -27,12 +28,15 @@ _HELP: Final = {
     "through": "Tools whose body runs on replay, while the calls inside of it are answered.",
     "integrity": "What a wrong checksum means: warn, error or off.",
     "past_failure": "What the first new call after a recorded failure means: raise or stop.",
+    "allow_hosts": "Hosts (host, host:port) that may be connected to on replay.",
     "allow_classes": "Classes (m:Class, m.*) that a cassette may have imported and constructed.",
+    "live": "LLM calls that mode hybrid sends: llm, llm:MODEL.",
+    "prices": "A TOML or JSON file with prices of tokens, for the estimated cost of live calls.",
     "fsync": "Force every recorded call to the disk.",
 }
 _BY_COMMAND: Final = ("mode",)
 """Settings that the command itself decides."""
-_SPLIT: Final = ("tools", "exclude", "off", "through", "allow_classes")
+_SPLIT: Final = ("tools", "exclude", "off", "through", "live", "allow_hosts", "allow_classes")
 """Lists whose items hold no comma; a regular expression may."""
 
 NAMES: Final = tuple(name for name in config.NAMES if name not in _BY_COMMAND)
@@ -95,5 +99,5 @@ def _option(name: str) -> Callable[[Any], Any]:
         return click.option(spelled(name), name, multiple=True, metavar="TEXT", help=_HELP[name] + more)
     if name == "fsync":
         return click.option("--fsync/--no-fsync", name, default=None, help=_HELP[name])
-    metavar = "FOLDER" if name == "cassette_dir" else "TEXT"
+    metavar = {"cassette_dir": "FOLDER", "prices": "FILE"}.get(name, "TEXT")
     return click.option(spelled(name), name, metavar=metavar, help=_HELP[name])

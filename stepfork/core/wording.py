@@ -15,6 +15,8 @@ from stepfork.core.model import Incoming, Plain, Tagged, describe
 
 LEAF_IN_LINE = 80  # characters of a leaf in the first line
 LEAF_BELOW = 600  # characters of a leaf in the lines below it
+_AROUND = 80  # characters on either side of what differs in a long text
+_WORD = 40  # characters that a difference is widened by at most, to the edge of a word
 
 
 def spell(value: Any) -> str:
@@ -56,16 +58,81 @@ def spell_pair(expected: Any, actual: Any, limit: int) -> tuple[str, str]:
     return _window(old, start, limit), _window(new, start, limit)
 
 
+def leaves(expected: Any, actual: Any) -> list[str]:
+    """Both leaves, a line each; of long texts that have much in common what differs, marked, and where.
+
+    >>> leaves(60, 120)
+    ['recorded: 60', 'now:      120']
+    """
+    if (
+        isinstance(expected, str)
+        and isinstance(actual, str)
+        and len(expected) + len(actual) > 2 * LEAF_IN_LINE
+    ):
+        place, old, new = marked_pair(expected, actual)
+        if place is not None and max(len(old), len(new)) <= 2 * LEAF_BELOW:
+            line = expected.count("\n", 0, place) + 1
+            return [f"from line {line}, character {place + 1}:", f"recorded: {old}", f"now:      {new}"]
+    old, new = spell_pair(expected, actual, LEAF_BELOW)
+    return [f"recorded: {old}", f"now:      {new}"]
+
+
+def marked_pair(expected: str, actual: str) -> tuple[int | None, str, str]:
+    """Where two texts differ, by words: the place of the first difference, and both with it marked.
+
+    What is between the first difference and the last one stands in ``[-...-]`` and ``{+...+}``, as in
+    ``git diff --word-diff``, with what is around it. The place is None where hardly anything is common.
+
+    >>> marked_pair("The outage began at 10:00 UTC.", "The outage began at 11:30 UTC.")
+    (None, '"The outage began at [-10:00-] UTC."', '"The outage began at {+11:30+} UTC."')
+    """
+    place = start = _common(expected, actual)
+    most = min(len(expected), len(actual)) - start
+    tail = min(most, _common(expected[::-1], actual[::-1]))
+    while start > 0 and place - start < _WORD and not expected[start - 1].isspace():
+        start -= 1
+    widest = tail - _WORD
+    while tail > 0 and tail > widest and not expected[-tail].isspace():
+        tail -= 1
+    common = start + tail
+    return (
+        place if common > _WORD else None,
+        _marked(expected, start, tail, "[-", "-]"),
+        _marked(actual, start, tail, "{+", "+}"),
+    )
+
+
+def _marked(text: str, start: int, tail: int, opening: str, closing: str) -> str:
+    end = len(text) - tail
+    before = text[max(0, start - _AROUND) : start]
+    after = text[end : end + _AROUND]
+    shown = f"{before}{opening}{_shortened(text[start:end])}{closing}{after}"
+    left = "…" if start > _AROUND else ""
+    right = "…" if tail > _AROUND else ""
+    return left + spell(shown) + right
+
+
+def _shortened(text: str) -> str:
+    half = (LEAF_BELOW - 2 * _AROUND) // 2
+    return text if len(text) <= 2 * half else f"{text[:half]}…{text[-half:]}"
+
+
+def _common(left: str, right: str) -> int:
+    """The length of the longest common prefix, by halving: slices compare at C speed."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def _spell_some(expected: Any, actual: Any) -> tuple[str, str]:
     """Spells both, but of two long strings only the neighbourhood of the first difference."""
     if isinstance(expected, str) and isinstance(actual, str) and max(len(expected), len(actual)) > 4000:
-        low, high = 0, min(len(expected), len(actual))
-        while low < high:  # the longest common prefix, by halving: slices compare at C speed
-            middle = (low + high + 1) // 2
-            if expected[low:middle] == actual[low:middle]:
-                low = middle
-            else:
-                high = middle - 1
+        low = _common(expected, actual)
         start = max(0, low - 1000)
         head = "…" if start else ""
         return head + spell(expected[start : low + 1000]), head + spell(actual[start : low + 1000])

@@ -217,17 +217,7 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
     if step is THROUGH:
         return live()
     if isinstance(step, Recorded):
-        try:
-            target.again(step)
-            if step.outcome.get("cancelled"):
-                raise asyncio.CancelledError
-            if step.unfinished:
-                _wait_for_the_end(step)
-            if step.outcome.get("late"):
-                wait_to_be_given_up()
-            return answer(step)
-        except BadValue as problem:
-            raise unreadable(problem, step.outcome) from None
+        return answered(target, step, answer)
     try:
         with step.inside():
             value = live()
@@ -247,13 +237,7 @@ async def acall(
     if step is THROUGH:
         return await live()
     if isinstance(step, Recorded):
-        try:
-            target.again(step)
-            if step.unfinished or step.outcome.get("cancelled"):
-                await cancelled_again(step, jump=not step.unfinished)
-            return await answer(step)
-        except BadValue as problem:
-            raise unreadable(problem, step.outcome) from None
+        return await aanswered(target, step, answer)
     try:
         with step.inside():
             value = await live()
@@ -264,6 +248,34 @@ async def acall(
         raise
     step.returned(value)
     return value
+
+
+def answered(target: Target, recorded: Recorded, answer: Callable[[Recorded], T]) -> T:
+    """A sync call as the recorded one: `answer` gives what it returned or raises what it raised."""
+    __tracebackhide__ = True
+    try:
+        target.again(recorded)
+        if recorded.outcome.get("cancelled"):
+            raise asyncio.CancelledError
+        if recorded.unfinished:
+            _wait_for_the_end(recorded)
+        if recorded.outcome.get("late"):
+            wait_to_be_given_up()
+        return answer(recorded)
+    except BadValue as problem:
+        raise unreadable(problem, recorded.outcome) from None
+
+
+async def aanswered(target: Target, recorded: Recorded, answer: Callable[[Recorded], Awaitable[T]]) -> T:
+    """The same for an async call."""
+    __tracebackhide__ = True
+    try:
+        target.again(recorded)
+        if recorded.unfinished or recorded.outcome.get("cancelled"):
+            await cancelled_again(recorded, jump=not recorded.unfinished)
+        return await answer(recorded)
+    except BadValue as problem:
+        raise unreadable(problem, recorded.outcome) from None
 
 
 def is_cancelled(error: BaseException) -> bool:

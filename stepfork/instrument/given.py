@@ -19,10 +19,11 @@ class Given:
     """The bound arguments of a call.
 
     `arguments` are what the body gets; where it cannot get the caller's own iterator, the other one is put
-    in there. `skip` is the name of ``self``; `classes` are those of values.
+    in there. `skip` has the names of those that are not recorded, ``self`` among them; `classes` are those of
+    values.
     """
 
-    def __init__(self, arguments: dict[str, Any], skip: str | None, classes: ClassPolicy) -> None:
+    def __init__(self, arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy) -> None:
         self._arguments = arguments
         self._skip = skip
         self._classes = classes
@@ -42,7 +43,7 @@ class Given:
     async def read_async(self) -> None:
         """Reads async generators, which `plain` has no way to wait for."""
         for name, value in self._arguments.items():
-            if type(value) is AsyncGeneratorType and name != self._skip:
+            if type(value) is AsyncGeneratorType and name not in self._skip:
                 source = self._sources[name] = AsyncDrained(value)
                 await source.read()
                 self._arguments[name] = source.given
@@ -54,7 +55,7 @@ class Given:
             Unsupported: for one that has no plain form.
         """
         for name, value in self._arguments.items():
-            if name != self._skip:
+            if name not in self._skip:
                 content = self._content(name, value)
                 try:
                     self._plain[name] = encode(content, f"argument {name!r}", self._classes)

@@ -32,6 +32,7 @@ from stepfork.instrument.function_kind import kind_of
 from stepfork.instrument.import_watch import ImportWatch
 from stepfork.instrument.tool_patterns import Pattern, parse_pattern
 from stepfork.instrument.wrapping import Wrappings
+from stepfork.session import active
 
 
 @dataclass(eq=False, slots=True)
@@ -169,8 +170,10 @@ class Hooks:
         watch.watch(self._wrappings.wants, self._adapt)
         watch.watch(self._wants, self._patch_tools)
         watch.install()
+        active.patched(True)
 
     def _uninstall(self) -> None:
+        active.patched(False)
         if self._watch is not None:
             self._watch.remove()
             self._watch = None

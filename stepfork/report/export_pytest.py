@@ -12,8 +12,8 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
@@ -65,6 +65,7 @@ class Plan:
         ending: how the recorded run ended.
         error: what it raised, as text.
         expectation: what to assert of the outcome; None for nothing.
+        trajectory: what to assert of the calls, as `Run.expect_trajectory` takes it.
         sys_path: the folder of the entrypoint's top module from the test's folder, if it is not installed.
         exclude: functions to be left out of the recorded tool patterns.
     """
@@ -78,6 +79,7 @@ class Plan:
     ending: Ending = "completed"
     error: str = ""
     expectation: Expectation | None = None
+    trajectory: Mapping[str, Plain] = field(default_factory=dict)
     sys_path: PurePosixPath | None = None
     exclude: Sequence[str] = ()
 
@@ -137,25 +139,35 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
         names = tuple(Item(Text(name)) for name in plan.exclude)
         options.append(Item(Group("[", names, "]"), "exclude="))
     # only the session knows what a placeholder stands for
-    inside = expected is not None and MARK in canonical_text(expected.value)
-    holds_run = failed and expected is not None and not inside
+    inside = MARK in canonical_text([None if expected is None else expected.value, dict(plan.trajectory)])
+    only_if = failed and (expected is not None or bool(plan.trajectory)) and not inside
     session = Group("stepfork.replay(", tuple(options), ")")
+    holds_run = only_if or bool(plan.trajectory)
     lines += layout(session, indent=4, before="with ", after=" as run:" if holds_run else ":")
     lines += _import(plan)
     call: Source = Group("entrypoint(", _arguments(plan.args, imports), ")")
     if plan.is_async:
         call = Group("asyncio.run(", (Item(call),), ")")
     lines += ["", *layout(call, indent=8, before="" if expected is None else "outcome = ")]
+    if only_if:
+        lines.append("    if not run.went_past:")
+    for check in _checks(plan, imports):
+        lines += layout(check, indent=8 if only_if or inside else 4)
+    return lines
+
+
+def _checks(plan: Plan, imports: set[str]) -> Iterator[Source]:
+    """What is asserted once the run has ended."""
+    expected = plan.expectation
     if expected is not None:
         spelled = has_source(expected.value) and not (expected.recorded and holds_name(expected.value))
         value = source_of(expected.value, imports) if spelled else _RECORDED
         items = [Item("outcome"), Item(value)]
         items += [Item("True", "exact=")] if expected.exact else []
-        check = Group("stepfork.expect(", tuple(items), ")")
-        if holds_run:
-            lines.append("    if not run.went_past:")
-        lines += layout(check, indent=8 if holds_run or inside else 4)
-    return lines
+        yield Group("stepfork.expect(", tuple(items), ")")
+    if plan.trajectory:
+        rules = tuple(Item(source_of(rule, imports), f"{name}=") for name, rule in plan.trajectory.items())
+        yield Group("run.expect_trajectory(", rules, ")")
 
 
 def _remark(plan: Plan) -> list[str]:

@@ -5,7 +5,7 @@ Knows what was recorded and what happened now; runs nothing and reads no file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.cassette.frame import End
@@ -18,11 +18,13 @@ from stepfork.core.renaming import Apart
 from stepfork.core.volatile import Rules
 from stepfork.core.wording import spell, spell_pair
 from stepfork.errors import ReplayMismatchError
+from stepfork.report.answers import Answer, answers_json, answers_text
 from stepfork.report.as_json import json_value
 from stepfork.report.calls import error_text
 from stepfork.session.expectation import expect
 from stepfork.session.recorder import described, end_of
 from stepfork.session.run import Counts
+from stepfork.session.spending import Spending
 
 Verdict: TypeAlias = Literal["PASSED", "REPRODUCED", "DIFFERS"]
 _LEAF: Final = 200  # characters of a value in the report
@@ -39,6 +41,8 @@ class Happened:
         counts: the session's counts.
         missing: how many recorded calls it should have made and did not.
         notes: what else is worth saying.
+        answers: where each answer came from, if some may have been live.
+        spending: what live LLM calls took.
         classes: what cassettes may do with the classes that they name.
     """
 
@@ -50,6 +54,8 @@ class Happened:
     went_past: bool = False
     missing: int = 0
     notes: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    spending: Spending = field(default_factory=Spending)
     classes: ClassPolicy = IMPORTED
 
 
@@ -191,6 +197,8 @@ def report_text(report: Report, cassette: str, entrypoint: str) -> str:
             f"{counts.recorded} recorded, {counts.substituted} substituted, {counts.live} live; "
             f"{counts.tool_bodies_executed} tool {bodies} executed",
         ),
+        *([("live calls", happened.spending.text() or "no request sent")] if happened.answers else []),
+        *(("", line) for line in answers_text(happened.answers)),
         ("dependencies", dependencies),
         ("outcome", report.outcome),
     ]
@@ -212,6 +220,8 @@ def report_json(report: Report, cassette: str, entrypoint: str, recorded: End | 
         "substituted": counts.substituted,
         "live": counts.live,
         "tool_bodies_executed": counts.tool_bodies_executed,
+        **happened.spending.json(),
+        "answers": answers_json(happened.answers),
         "dependencies_matched": mismatch is None and not happened.missing,
         "went_past": happened.went_past,
         "notes": list(happened.notes),

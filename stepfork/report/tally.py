@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from stepfork.session.run import Run
+from stepfork.session.spending import Spending
 
 
 @dataclass(slots=True)
@@ -18,6 +19,7 @@ class Tally:
     newly_recorded: int = 0
     tokens: int = 0
     went_past: int = 0
+    spending: Spending = field(default_factory=Spending)
     unchecked: dict[str, int] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
@@ -30,6 +32,7 @@ class Tally:
         self.newly_recorded += counts.recorded if run.action == "record" else 0
         self.tokens += run.tokens
         self.went_past += run.went_past
+        self.spending.add(run.spending)
         self._add_unchecked(run.unchecked)
 
     def _add_unchecked(self, more: dict[str, int]) -> None:
@@ -39,8 +42,9 @@ class Tally:
     def merge(self, other: dict[str, Any]) -> None:
         """Adds the tally of another process."""
         self._add_unchecked(other.get("unchecked", {}))
+        self.spending.add(Spending(**other.get("spending", {})))
         for one in fields(self):
-            if one.name != "unchecked":
+            if one.name not in ("unchecked", "spending"):
                 setattr(self, one.name, getattr(self, one.name) + other.get(one.name, 0))
 
     def hidden(self) -> list[str]:
@@ -63,6 +67,8 @@ class Tally:
         )
         if self.tokens:
             text += f"; {_thousands(self.tokens)} tokens not spent"
+        if spent := self.spending.text():
+            text += f"; {spent}"
         if self.went_past:
             text += f"; {_count(self.went_past, 'run')} went past the recorded failure"
         return text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stepfork.errors import ConfigError, NoCassetteError
 from stepfork.session import control
 from stepfork.session.control import Frame, Strand
+from stepfork.session.ticket import Ticket
 
 if TYPE_CHECKING:
     from stepfork.session.run import Run
@@ -25,6 +26,8 @@ _open: list[Run] = []
 _lingering = 0  # strands that outlive their session: their calls are refused
 _closed_listeners: list[Callable[[Run], None]] = []
 _refuse_reason: str | None = None
+_replaying_outside = False
+_patched = False
 _refusals = 0
 
 
@@ -154,10 +157,33 @@ def any_open() -> bool:
     return bool(_open)
 
 
-def refuse_outside(reason: str | None) -> None:
-    """Has calls outside every session raise `NoCassetteError` with this reason; None lets them through."""
-    global _refuse_reason
+def refuse_outside(reason: str | None, *, replaying: bool = False) -> None:
+    """Has calls outside every session raise `NoCassetteError` with this reason; None lets them through.
+
+    `replaying` says that calls inside of sessions are answered from cassettes.
+    """
+    global _refuse_reason, _replaying_outside
     _refuse_reason = reason
+    _replaying_outside = replaying and reason is not None
+
+
+def patched(yes: bool) -> None:
+    """Whether anything is patched at all, so that a call would be noticed."""
+    global _patched
+    _patched = yes
+
+
+def guard() -> Run | None:
+    """The session on whose replay nothing may leave this process; None where connections are free."""
+    if idle():
+        return None
+    frame = control.here().top()
+    if frame is not None and frame.run.is_open:
+        live = isinstance(frame.inside, Ticket)
+        return frame.run if frame.run.guards_network and not live else None
+    with _lock:
+        innermost = _open[-1] if _open else None
+    return innermost if innermost is not None and innermost.guards_network else None
 
 
 def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
@@ -168,8 +194,10 @@ def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
 
 def expects_replay() -> bool:
     """Whether a call made here would be answered from a cassette, or refused for want of one."""
+    if not _patched:
+        return False
     frame = control.here().top()
     if frame is not None and frame.run.is_open:
         return frame.run.action == "replay"
     with _lock:
-        return _open[-1].action == "replay" if _open else _refuse_reason is not None
+        return _open[-1].action == "replay" if _open else _replaying_outside

@@ -13,10 +13,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from stepfork.core import volatile
+from stepfork.core import hosts, volatile
+from stepfork.core.ignored import Ignored
 from stepfork.core.redaction_rules import Rules
 from stepfork.errors import ConfigError
 from stepfork.session.modes import find_mode
+from stepfork.session.selectors import check_live
 
 PREFIX: Final = "STEPFORK_"
 _CHOICES: Final = {"integrity": ("warn", "error", "off"), "past_failure": ("raise", "stop")}
@@ -30,17 +32,21 @@ class Settings:
     """Every setting, with its default.
 
     Attributes:
-        mode: ``replay``, ``record``, ``auto`` or ``off``.
+        mode: ``replay``, ``record``, ``auto``, ``hybrid`` or ``off``.
         tools, exclude: patterns of tool modules, functions and classes.
         cassette_dir: where relative cassette paths start; None for the working directory.
         off: test paths (patterns) that are left alone.
         redact_keys, redact_patterns, redact_allow: rules for secrets beside the built-in ones.
+        ignore: places of calls that do not count (``llm:messages[*].metadata.request_id``).
         normalize: what is another text in every run: built-in rules and regular expressions.
         through: tools whose body runs on replay, while the calls inside of it are answered.
+        live: LLM calls that mode ``hybrid`` makes live: ``llm``, ``llm:MODEL``; all of them if it is empty.
         integrity: what a wrong checksum means: ``warn``, ``error`` or ``off``.
         past_failure: what the first call after a recorded failure means: ``raise`` or ``stop``.
+        allow_hosts: hosts (``host``, ``host:port``, ``*.example.org``) that may be connected to on replay.
         allow_classes: classes (``m:Class``, ``m.*``) that a cassette may have imported and constructed.
         fsync: whether each call is forced to the disk.
+        prices: a TOML or JSON file with prices of tokens, for the estimated cost of live calls.
 
     >>> Settings().mode
     'off'
@@ -51,19 +57,35 @@ class Settings:
     exclude: tuple[str, ...] = ()
     cassette_dir: Path | None = None
     off: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
     normalize: volatile.Given = ()
     redact_keys: tuple[str, ...] = ()
     redact_patterns: tuple[str, ...] = ()
     redact_allow: tuple[str, ...] = ()
     through: tuple[str, ...] = ()
+    live: tuple[str, ...] = ()
     integrity: str = "warn"
     past_failure: str = "raise"
+    allow_hosts: tuple[str, ...] = ()
     allow_classes: tuple[str, ...] = ()
     fsync: bool = False
+    prices: Path | None = None
 
     def rules(self) -> Rules:
         """The compiled rules for secrets. Raises ConfigError for one that is no regular expression."""
         return Rules.compile(keys=self.redact_keys, patterns=self.redact_patterns, allow=self.redact_allow)
+
+    def ignored(self) -> Ignored:
+        """The compiled rules of `ignore`."""
+        return Ignored.compile(self.ignore)
+
+    def goes_live(self) -> tuple[str, ...]:
+        """The selectors of the LLM calls that are made live although a cassette is replayed.
+
+        >>> Settings(mode="hybrid").goes_live(), Settings(mode="replay", live=("llm",)).goes_live()
+        (('llm',), ())
+        """
+        return (self.live or ("llm",)) if self.mode == "hybrid" else ()
 
     def volatile(self) -> volatile.Rules:
         """The compiled rules of `normalize`."""
@@ -74,6 +96,7 @@ NAMES: Final = tuple(field.name for field in fields(Settings))
 LISTS: Final = tuple(field.name for field in fields(Settings) if field.type == "tuple[str, ...]")
 MANY: Final = (*LISTS, "normalize")
 """Settings that take several texts where only texts can be given."""
+PATHS: Final = ("cassette_dir", "prices")
 
 
 def check(layer: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -105,6 +128,18 @@ def _value(name: str, value: Any, source: str) -> Any:
                 raise ConfigError(
                     f"{source}: {name} must hold 'module:Class' or 'module.*', found {_spell(item)}"
                 )
+            if name == "ignore":
+                try:
+                    Ignored.compile([item])
+                except ConfigError as error:
+                    raise ConfigError(f"{source}: {error}") from None
+            if name == "live":
+                try:
+                    check_live(item)
+                except ConfigError as error:
+                    raise ConfigError(f"{source}: live: {error}") from None
+            if name == "allow_hosts" and not hosts.RULE.fullmatch(item.strip()):
+                raise ConfigError(f"{source}: {name} must hold 'host' or 'host:port', found {_spell(item)}")
         return values
     if name == "normalize":
         try:
@@ -117,9 +152,9 @@ def _value(name: str, value: Any, source: str) -> Any:
         if not isinstance(value, bool):
             raise ConfigError(f"{source}: fsync must be true or false, not {_spell(value)}")
         return value
-    if name == "cassette_dir":
+    if name in PATHS:
         if value is not None and not isinstance(value, str | Path):
-            raise ConfigError(f"{source}: cassette_dir must be a path, not {_spell(value)}")
+            raise ConfigError(f"{source}: {name} must be a path, not {_spell(value)}")
         return None if value is None else Path(value)
     if not isinstance(value, str):
         raise ConfigError(f"{source}: {name} must be text, not {_spell(value)}")
@@ -155,13 +190,25 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if name in MANY:
             value = [item.strip() for item in text.split(",") if item.strip()]
         elif name == "fsync":
-            if text.lower() not in _TRUE + _FALSE:
-                raise ConfigError(f"environment variable {variable}: expected 1 or 0, found {text!r}")
-            value = text.lower() in _TRUE
+            value = truth(text, f"environment variable {variable}")
         elif text == "":
             continue
         layer |= check({name: value}, f"environment variable {variable}")
     return layer
+
+
+def truth(text: str, source: str) -> bool:
+    """What a text says where true or false is meant; `source` says in an error where it came from.
+
+    Raises:
+        ConfigError: for any other text.
+
+    >>> truth("yes", "the environment"), truth("0", "the environment")
+    (True, False)
+    """
+    if text.lower() not in _TRUE + _FALSE:
+        raise ConfigError(f"{source}: expected 1 or 0, found {text!r}")
+    return text.lower() in _TRUE
 
 
 def find_pyproject(start: Path) -> Path | None:
@@ -173,28 +220,29 @@ def find_pyproject(start: Path) -> Path | None:
     return None
 
 
-def from_pyproject(file: Path | None) -> dict[str, Any]:
-    """The layer of ``[tool.stepfork]``; an empty one where the file or the table is missing.
+def from_pyproject(file: Path | None) -> dict[str, Any] | None:
+    """The layer of ``[tool.stepfork]``; None where the file or the table is missing.
 
-    A relative ``cassette_dir`` starts at the file's folder.
+    A relative path (``cassette_dir``, ``prices``) starts at the file's folder.
 
     Raises:
         ConfigError: if the file cannot be read, or for an unknown name or a value that does not fit.
     """
     if file is None:
-        return {}
+        return None
     try:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     table = document.get("tool", {}).get("stepfork")
     if table is None:
-        return {}
+        return None
     if not isinstance(table, dict):
         raise ConfigError(f"{file}: [tool.stepfork] must be a table")
     layer = check(table, f"{file}: [tool.stepfork]")
-    if layer.get("cassette_dir") is not None:
-        layer["cassette_dir"] = file.parent / layer["cassette_dir"]
+    for name in PATHS:
+        if layer.get(name) is not None:
+            layer[name] = file.parent / layer[name]
     return layer
 
 

@@ -32,10 +32,20 @@ def expect(actual: Any, expected: Any, *, exact: bool = False) -> None:
     AssertionError: behavior mismatch at 'severity': expected "P0", got "P1"
     """
     __tracebackhide__ = True
+    fault = first_difference(actual, expected, exact=exact)
+    if fault is not None:
+        raise AssertionError(f"behavior mismatch{fault}")
+
+
+def first_difference(actual: Any, expected: Any, *, exact: bool = False) -> str | None:
+    """Where the one is not as expected, as the end of a sentence; None if it is.
+
+    >>> print(first_difference({"severity": "P1"}, {"severity": "P0"}))
+     at 'severity': expected "P0", got "P1"
+    """
     secrets = _Secrets()
     found = _differ(actual, expected, exact, "", secrets)
-    if found is not None:
-        raise AssertionError(f"behavior mismatch{secrets.worded(*found)}")
+    return None if found is None else secrets.worded(*found)
 
 
 def _differ(

@@ -19,6 +19,7 @@ from stepfork.core import wording
 from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
+from stepfork.core.proposals import proposal
 from stepfork.core.renaming import PLACEHOLDER
 from stepfork.errors import CassetteNotFoundError, RecordingError, ReplayMismatchError
 
@@ -69,10 +70,12 @@ def differs(
     mismatch: Mismatch,
     others: Iterable[tuple[int, Incoming]],
     to_come: Container[int] = (),
+    blame: str = "",
 ) -> ReplayMismatchError:
     """The call at this place is another one than recorded.
 
-    `others` are all the recorded calls, numbered, `to_come` the numbers of those that were not made yet.
+    `others` are all the recorded calls, numbered, `to_come` the numbers of those that were not made yet;
+    `blame` is what a live answer may have to do with it.
     """
     nearest = _nearest(recorded, incoming, index, others, to_come)
     mismatch = masked_mismatch(mismatch)
@@ -87,12 +90,15 @@ def differs(
         )
     if mismatch.order_only:
         lines.append("  only the order of the items differs")
-    old, new = wording.spell_pair(mismatch.expected, mismatch.actual, wording.LEAF_BELOW)
     if mismatch.fault in ("kind", "name"):
-        old, new = wording.summary(recorded), wording.summary(incoming)
-    lines += [f"  recorded: {old}", f"  now:      {new}"]
+        lines += [f"  recorded: {wording.summary(recorded)}", f"  now:      {wording.summary(incoming)}"]
+    else:
+        lines += [f"  {line}" for line in wording.leaves(mismatch.expected, mismatch.actual)]
     if nearest:
         lines.append(nearest)
+    elif rule := proposal(recorded, incoming, mismatch):
+        lines.append(f"  {rule}")
+    lines += [f"  {blame}"] if blame else []
     lines += _again(where)
     return ReplayMismatchError(
         "\n".join(lines),
@@ -105,7 +111,7 @@ def differs(
     )
 
 
-def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError:
+def one_more(where: Where, incoming: Incoming, same: int, blame: str = "") -> ReplayMismatchError:
     """All recorded calls are used up and here is another; `same` is how often it was recorded."""
     index = where.total + 1
     what = describe(incoming.kind, incoming.name)
@@ -119,6 +125,7 @@ def one_more(where: Where, incoming: Incoming, same: int) -> ReplayMismatchError
         f"  cassette: {shown(where.path)}, {where.total} calls, all of them used",
     ]
     lines.append(f"  now:      {wording.summary(incoming)}")
+    lines += [f"  {blame}"] if blame else []
     lines += _again(where)
     return ReplayMismatchError(
         "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)

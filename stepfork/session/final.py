@@ -110,6 +110,19 @@ def redacted_answer(fields: dict[str, Plain], redactor: Redactor, *, raw: bool =
     return {**shown, "text": text} if "text" in fields else shown
 
 
+def redacted_outcome(
+    kind: str, outcome: dict[str, Plain], redactor: Redactor, directories: Directories = AS_THEY_STAND
+) -> dict[str, Plain]:
+    """How a live call ended, with its secrets replaced."""
+    if kind == "tool":
+        return redacted_fields(outcome, redactor, raw=True)
+    redacted = redacted_answer(outcome, redactor, raw=True)
+    held = redacted.get("stream")
+    if isinstance(held, dict):
+        return {**redacted, "stream": redacted_stream(held, redactor, directories)}
+    return redacted
+
+
 def may_hide_pieces(held: Plain) -> bool:
     """Whether a stream has texts in pieces that do not stand joined in its document."""
     if not isinstance(held, dict):

@@ -29,9 +29,12 @@ _TABLE: Final = (
     Mode("replay", "replay", "replay", "replay", True),
     Mode("record", "record", "record", "record", False),
     Mode("auto", "replay", "record", "replay", True),
+    Mode("hybrid", "replay", "replay", "replay", True),
     Mode("off", "off", "off", "off", False),
 )
 MODES: Final = {mode.name: mode for mode in _TABLE}
+REPLAYING: Final = tuple(mode.name for mode in _TABLE if mode.standing == mode.missing == "replay")
+"""Modes that replay or fail, whatever is there."""
 
 
 def find_mode(name: str) -> Mode:

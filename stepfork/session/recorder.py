@@ -16,7 +16,7 @@ from stepfork.cassette.public import call_tree
 from stepfork.cassette.shared import large_values
 from stepfork.cassette.values import TAGS, ClassPolicy, Unsupported
 from stepfork.cassette.writer import Writer, Written
-from stepfork.core.canonical import canonical_text
+from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.layout import ambiguous, layout
@@ -27,10 +27,9 @@ from stepfork.errors import RecordingError
 from stepfork.session.final import (
     final_documents,
     may_hide_pieces,
-    redacted_answer,
     redacted_fields,
     redacted_header,
-    redacted_stream,
+    redacted_outcome,
 )
 from stepfork.session.ticket import Ticket
 
@@ -97,7 +96,9 @@ class Recorder:
 
     def _write_down(self, ticket: Ticket, outcome: dict[str, Plain]) -> str:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
-        shown = self._directories.normalise(self._redact_outcome(ticket.call.kind, outcome))
+        shown = self._directories.normalise(
+            redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
+        )
         assert isinstance(shown, dict)
         asked = self._ask(ticket)
         call = ticket.call
@@ -257,6 +258,12 @@ class Recorder:
                 recorded.append(schema.restored(told, self._directories.restore).recorded)
         return list(call_tree(recorded, self._classes))
 
+    def asked(self) -> list[str]:
+        """A digest of each top-level call that was recorded; sorted, for parallel calls have no order."""
+        tickets = [ticket for ticket in self._tickets if ticket.parent is None and ticket.text]
+        calls = [ticket.call for ticket in tickets]
+        return sorted(digest([call.kind, call.name, call.args]) for call in calls)
+
     @property
     def recorded(self) -> int:
         """How many top-level calls were recorded."""
@@ -274,15 +281,6 @@ class Recorder:
             yield ticket, mark
             if ticket.scope.in_use:
                 yield from self._in_order(ticket.scope)
-
-    def _redact_outcome(self, kind: str, outcome: dict[str, Plain]) -> dict[str, Plain]:
-        if kind == "tool":
-            return redacted_fields(outcome, self._redactor, raw=True)
-        redacted = redacted_answer(outcome, self._redactor, raw=True)
-        held = redacted.get("stream")
-        if isinstance(held, dict):
-            return {**redacted, "stream": redacted_stream(held, self._redactor, self._directories)}
-        return redacted
 
     def _is_replaced(self, text: str) -> bool:
         return self._directories.normalise_text(self._redactor.redact_text(text)) != text

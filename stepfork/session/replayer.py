@@ -1,76 +1,35 @@
-"""Answers calls from a stored cassette, strictly. Knows order and matching; knows no SDK and no live call."""
+"""Answers calls from a stored cassette, strictly. Knows order and matching; knows no SDK.
+
+Which calls are made live in the place of recorded ones (mode ``hybrid``) is known to `live_answers`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.bindings import Bindings, Shown
 from stepfork.core.canonical import canonical_text
 from stepfork.core.directories import AS_THEY_STAND, Directories
+from stepfork.core.ignored import Ignored
 from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
-from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import unescaped_value
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
+from stepfork.session.live_answers import LiveAnswer, LiveAnswers, at_its_place, leaf_of
+from stepfork.session.play import Body, Play
+from stepfork.session.ticket import Ticket
 
 
 class PastRecording(BaseException):
     """Ends a run that went on past a recorded failure. No ``except Exception`` of an agent sees it."""
-
-
-class Play:
-    """The calls of one scope on replay: those of the run, or those inside one call whose body runs.
-
-    `number` is the top-level call that they belong to, None for the run's own.
-    """
-
-    def __init__(
-        self,
-        cassette: StoredCassette,
-        calls: Sequence[int],
-        scope: Scope,
-        blur: Callable[[str], str],
-        number: int | None = None,
-    ) -> None:
-        self.calls = calls
-        self.number = number
-        self._cassette = cassette
-        self.order = Order(
-            cassette.lanes(calls),
-            scope,
-            optional=lambda at: self.recorded(at).unfinished,
-            cut_off=lambda at: "cancelled" in self.recorded(at).outcome,
-            content=lambda at: fingerprint(self.recorded(at).call, blur),
-            answer=self._answer,
-        )
-
-    def recorded(self, at: int) -> Recorded:
-        """The call of that number in this scope."""
-        return self._cassette.recorded(self.calls[at])
-
-    def index(self, at: int) -> int:
-        """The number of the top-level call that the call of that number is or belongs to, from 1."""
-        return at + 1 if self.number is None else self.number
-
-    def _answer(self, at: int) -> bytes:
-        return canonical_text(self.recorded(at).outcome).encode("utf-8", "surrogatepass")
-
-
-@dataclass(slots=True, eq=False)
-class Body:
-    """A tool whose body runs on replay: the calls inside of it are answered instead (``through``)."""
-
-    name: str
-    scope: Scope
-    play: Play
 
 
 class Replayer:
@@ -85,29 +44,38 @@ class Replayer:
         scope: Scope,
         through: Sequence[str] = (),
         rules: Rules | None = None,
+        ignored: Ignored | None = None,
         directories: Directories = AS_THEY_STAND,
+        live: LiveAnswers | None = None,
     ) -> None:
+        self._live = live or LiveAnswers((), redactor)
         self.cassette = cassette
         self._redactor = redactor
+        self._ignored = ignored or Ignored()
         self._bindings = Bindings(redactor, self._shown)
         self._alike = Likeness(rules, directories, self._bindings)
         redactor.bring([cassette.header.args, dict(cassette.header.env)])
         self._tops = cassette.tops
-        self._play = Play(cassette, self._tops, scope, self._alike.blur)
+        self._play = Play(cassette, self._tops, scope, self._print_of, self._answer_of)
         self._through = through
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
         self._positions: dict[int, int] = {}  # the same -> its position in the file
         self._bodies: list[Body] = []
+        self._inside_live: dict[Ticket, Play] = {}
+        self.live = 0  # top-level calls that were made live
         self.unchecked: Counter[str] = Counter()  # LLM calls inside tools that were answered as a whole
-        self._made: list[int] = []
+        self._made: list[int | LiveAnswer] = []  # the answered calls of the run: a number, or a live one
         self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
 
-    def answer(self, call: Incoming, line: Line, inside: Body | None = None) -> Recorded | Body:
-        """The recorded call that this one is, or the body to run in its place.
+    def answer(
+        self, call: Incoming, line: Line, inside: Body | Ticket | None = None
+    ) -> Recorded | Body | Ticket:
+        """The recorded call that this one is, the body to run in its place, or a ticket to make it live.
 
-        `line` makes it, `inside` a body that runs.
+        `line` makes it, `inside` a body that runs or a live call. A call that is made live stands where a
+        recorded one of its endpoint does; what it asks may be anything.
 
         Raises:
             ReplayMismatchError: if it is not one that may come next.
@@ -116,14 +84,15 @@ class Replayer:
         """
         __tracebackhide__ = True
         call = self._redacted(call)
-        play = self._play if inside is None else inside.play
+        play = self._play_of(inside)
+        live = self._live.chooses(call)
         differs: tuple[int, Mismatch] | None = None
         early: tuple[int, int] | None = None
-        for step in play.order.steps(line, lambda: fingerprint(call, self._alike.blur)):
+        for step in play.order.steps(line, lambda: self._print_of(call)):
             recorded = play.recorded(step.at)
             trial = self._alike.trial()
             self._bindings.at = play.calls[step.at]
-            mismatch = _match(recorded.call, call, trial)
+            mismatch = self._match(recorded.call, call, trial)
             if mismatch is not None:
                 if differs is None or play.recorded(differs[0]).unfinished:
                     differs = step.at, mismatch
@@ -133,13 +102,45 @@ class Replayer:
                 early = early or (step.at, missing)
                 continue
             cut_off = recorded.unfinished or recorded.outcome.get("cancelled")
-            if (cut_off and self.cassette.interrupted) or (recorded.unfinished and step.line is self._main):
+            if not live and (
+                (cut_off and self.cassette.interrupted) or (recorded.unfinished and step.line is self._main)
+            ):
                 raise faults.no_answer(self._where, play.index(step.at), call)
             self._commit(trial)
             play.order.take(line, step)
             step.line.add(step.at)
-            return self._taken(play, step.at, recorded)
+            return (
+                self._goes_live(play, step.at, call, line) if live else self._taken(play, step.at, recorded)
+            )
         raise self._refused(play, call, differs, early)
+
+    def _play_of(self, inside: Body | Ticket | None) -> Play:
+        if isinstance(inside, Ticket):
+            return self._inside_live[inside]
+        return self._play if inside is None else inside.play
+
+    def _goes_live(self, play: Play, at: int, call: Incoming, line: Line) -> Ticket:
+        """The call is made live in the place of a recorded one; what it calls itself is answered."""
+        position = play.calls[at]
+        ticket = Ticket(call, len(self._made), None, 0, line, Scope())
+        made = self._live.begin(ticket, play.index(at))
+        self._inside_live[ticket] = Play(
+            self.cassette,
+            self.cassette.inside(position),
+            ticket.scope,
+            self._print_of,
+            self._answer_of,
+            made.index,
+        )
+        if play is self._play:
+            self._made.append(made)
+            self.live += 1
+        return ticket
+
+    def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
+        """A live call was answered."""
+        self._live.finish(ticket, outcome)
+        self._alike.brought(outcome)
 
     def _taken(self, play: Play, at: int, recorded: Recorded) -> Recorded | Body:
         position = play.calls[at]
@@ -158,7 +159,12 @@ class Replayer:
         if recorded.call.kind == "tool" and recorded.call.name in self._through:
             scope = Scope()
             inside = Play(
-                self.cassette, self.cassette.inside(position), scope, self._alike.blur, play.index(at)
+                self.cassette,
+                self.cassette.inside(position),
+                scope,
+                self._print_of,
+                self._answer_of,
+                play.index(at),
             )
             body = Body(recorded.call.name, scope, inside)
             self._bodies.append(body)
@@ -185,36 +191,37 @@ class Replayer:
         left = play.order.left_over()
         if differs is None and (left.missing or left.running):
             expected = (left.missing or left.running)[0]
-            mismatch = _match(play.recorded(expected).call, call, self._alike.trial())
+            mismatch = self._match(play.recorded(expected).call, call, self._alike.trial())
             if mismatch is None:
                 return self._too_early(play, call, expected, expected)
             differs = expected, mismatch
         if differs is not None and (left.missing or left.running):
             at, mismatch = differs
-            recorded = play.recorded(at).call
-            return self._differs(play, at, recorded, call, mismatch)
+            return self._differs(play, at, play.recorded(at).call, call, mismatch)
         if self._stop_past and play is self._play:
             return PastRecording()
         if play.number is not None:
             return faults.one_more_inside(self._where, play.number, call)
-        return faults.one_more(self._where, call, self._count_same(call))
-
-    def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
-        """The call is recorded, but another has to come first; or it is another line's to make."""
-        recorded = play.recorded(missing).call
-        mismatch = _match(recorded, call, self._alike.trial())
-        if mismatch is None:
-            return faults.too_early(self._where, play.index(missing), play.index(at), recorded, call)
-        return self._differs(play, missing, recorded, call, mismatch)
+        same = 0 if self._live.chooses(call) else self._count_same(call)
+        return faults.one_more(self._where, call, same, self._live.blame(leaf_of(None, call)))
 
     def _differs(
         self, play: Play, at: int, recorded: Incoming, call: Incoming, mismatch: Mismatch
     ) -> ReplayMismatchError:
         left = play.order.left_over()
         to_come = {play.index(number) for number in (*left.missing, *left.running)}
+        blame = self._live.blame(leaf_of(mismatch, call))
         return faults.differs(
-            self._where, play.index(at), recorded, call, mismatch, self._others(play), to_come
+            self._where, play.index(at), recorded, call, mismatch, self._others(play), to_come, blame
         )
+
+    def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
+        """The call is recorded, but another has to come first; or it is another line's to make."""
+        recorded = play.recorded(missing).call
+        mismatch = self._match(recorded, call, self._alike.trial())
+        if mismatch is None:
+            return faults.too_early(self._where, play.index(missing), play.index(at), recorded, call)
+        return self._differs(play, missing, recorded, call, mismatch)
 
     def body_returned(self, body: Body) -> None:
         """A body that ran has returned.
@@ -242,6 +249,24 @@ class Replayer:
         if cassette.end is not None:
             shown.output([cassette.end.output, cassette.end.error])
         return shown
+
+    def _match(self, recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
+        """Where two calls differ in what counts of them."""
+        if self._live.chooses(incoming):
+            return match(at_its_place(recorded), at_its_place(incoming))
+        recorded, incoming = self._ignored.without(recorded), self._ignored.without(incoming)
+        return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)
+
+    def _print_of(self, call: Incoming) -> bytes:
+        if self._live.chooses(call):
+            return fingerprint(at_its_place(call))
+        return fingerprint(self._ignored.without(call), self._alike.blur)
+
+    def _answer_of(self, recorded: Recorded) -> bytes:
+        """A digest of an answer: what a live call will say is not known."""
+        if self._live.chooses(recorded.call):
+            return b""
+        return canonical_text(recorded.outcome).encode("utf-8", "surrogatepass")
 
     def _commit(self, trial: Trial) -> None:
         self._alike.commit(trial)
@@ -275,7 +300,7 @@ class Replayer:
         self._bindings.at = self._positions[id(recorded)]
         then = replace(recorded.call, args=expected)
         now = replace(recorded.call, args=self._redactor.redact(actual, raw=True))
-        mismatch = _match(then, now, trial)
+        mismatch = self._match(then, now, trial)
         if mismatch is not None:
             at_step = replace(mismatch, fault="step", path=f"{place} {mismatch.path}".lstrip())
             raise faults.differs(self._where, index, recorded.call, now, at_step, ())
@@ -306,7 +331,14 @@ class Replayer:
 
     def calls(self) -> list[Call]:
         """The calls answered so far."""
-        return [self.cassette.call(at) for at in self._made]
+        return [
+            self._live.public(made) if isinstance(made, LiveAnswer) else self.cassette.call(made)
+            for made in self._made
+        ]
+
+    def live_calls(self) -> list[int]:
+        """Which of `calls` were made live, by their numbers from 1."""
+        return [number for number, made in enumerate(self._made, 1) if isinstance(made, LiveAnswer)]
 
     @property
     def recorded(self) -> int:
@@ -316,7 +348,7 @@ class Replayer:
     @property
     def substituted(self) -> int:
         """How many calls were answered from it."""
-        return len(self._made)
+        return len(self._made) - self.live
 
     def _redacted(self, call: Incoming) -> Incoming:
         """The call with its secrets replaced: those that its arguments give away in its target too."""
@@ -332,8 +364,4 @@ class Replayer:
         return [(play.index(at), play.recorded(at).call) for at in range(len(play.calls))]
 
     def _count_same(self, call: Incoming) -> int:
-        return sum(_match(other, call, self._alike.trial()) is None for _, other in self._others())
-
-
-def _match(recorded: Incoming, incoming: Incoming, trial: Trial) -> Mismatch | None:
-    return match(recorded, incoming, trial.same_text, asks_all=trial.asks_all)
+        return sum(self._match(other, call, self._alike.trial()) is None for _, other in self._others())

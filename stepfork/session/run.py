@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
+from stepfork.cassette.usage import usage_of
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
@@ -36,10 +37,16 @@ from stepfork.errors import (
 from stepfork.session import faults
 from stepfork.session.config import Settings
 from stepfork.session.control import Frame, Strand
+from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.final import redacted_header
+from stepfork.session.live_answers import LiveAnswers
 from stepfork.session.modes import Action
+from stepfork.session.play import Body
+from stepfork.session.prices import Prices, read_prices
 from stepfork.session.recorder import Recorder, cause, described, end_of
-from stepfork.session.replayer import Body, PastRecording, Replayer
+from stepfork.session.replayer import PastRecording, Replayer
+from stepfork.session.selectors import model_of
+from stepfork.session.spending import Spending
 from stepfork.session.ticket import Ticket
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
@@ -90,8 +97,11 @@ class Run:
         scope: the lines of control that make its calls.
         strands: how many tasks, threads and work items that were started in it have not ended.
         classes: what cassettes may do with the classes that they name.
+        ignored: which places of calls do not count.
         redactor: what replaces its secrets, wherever something is said of it.
+        spending: requests, tokens and money that live LLM calls took.
         note: what was odd but not wrong, once it is closed.
+        blocked: connections that were refused while it replayed, by ``host:port``, and how often.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
     """
 
@@ -108,6 +118,7 @@ class Run:
         similar: Callable[[Path], Path | None] = lambda path: None,
         on_open: Callable[[Run, tuple[str, ...], tuple[str, ...]], None] = lambda run, tools, exclude: None,
         hands_over: bool = False,
+        before_recording: Callable[[Run], Action] = lambda run: "record",
         classes: ClassPolicy = IMPORTED,
         directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
     ) -> None:
@@ -121,10 +132,14 @@ class Run:
         self.went_past = False
         self.written: Written | None = None
         self.tokens = 0
+        self.spending = Spending()
+        self._prices: Prices | None = None
+        self._price_file = None if settings.prices is None else Path.cwd() / settings.prices
         self.scope = Scope()
         self.strands = 0
         self.hands_over = hands_over
         self.note = ""
+        self.blocked: dict[str, int] = {}
         self._on_strands: Callable[[int], None] = lambda more: None
         self._strangers: WeakKeyDictionary[Strand, Line] = WeakKeyDictionary()
         self._outside: list[tuple[ref[Strand], Line]] = []
@@ -135,6 +150,7 @@ class Run:
         self._hints = hints
         self._similar = similar
         self._on_open = on_open
+        self._before_recording = before_recording
         self._output: Any = _NO_OUTPUT
         self._lock = threading.RLock()
         self._latched: StepforkError | PastRecording | None = None
@@ -143,6 +159,7 @@ class Run:
         self._find_directories = directories
         self._directories = AS_THEY_STAND
         self.redactor = Redactor(settings.rules(), replays=action == "replay")
+        self.ignored = settings.ignored()
         self._pid = os.getpid()
         self._pending: list[Callable[[], None]] = []
 
@@ -156,16 +173,34 @@ class Run:
             return [] if player is None else player.calls()
 
     @property
+    def asked(self) -> list[str]:
+        """A digest of each top-level call that was recorded, sorted: what tells two recordings apart."""
+        with self._lock:
+            return [] if self._recorder is None else self._recorder.asked()
+
+    @property
     def counts(self) -> Counts:
         """How many calls were recorded, substituted, live, and how many tool bodies ran."""
         with self._lock:
             if self._recorder is not None:
-                live = self._recorder
-                return Counts(live.recorded, 0, live.live, live.bodies)
+                recorder = self._recorder
+                return Counts(recorder.recorded, 0, recorder.live, recorder.bodies)
             if self._replayer is not None:
-                made = self._replayer
-                return Counts(made.recorded, made.substituted - self._bodies, self._bodies, self._bodies)
+                made, bodies = self._replayer, self._bodies
+                live = made.live + bodies
+                return Counts(made.recorded, made.substituted - bodies, live, bodies)
             return Counts()
+
+    @property
+    def goes_live(self) -> bool:
+        """Whether LLM calls may be made live although a cassette is replayed (mode ``hybrid``)."""
+        return self.action == "replay" and bool(self.settings.goes_live())
+
+    @property
+    def live_calls(self) -> list[int]:
+        """Which of `calls` were LLM calls made live while a cassette was replayed, by number from 1."""
+        with self._lock:
+            return [] if self._replayer is None else self._replayer.live_calls()
 
     def set_output(self, value: Any) -> None:
         """Says what the run came to; a recording stores it in its cassette.
@@ -192,6 +227,28 @@ class Run:
             except (ValueError, RecursionError) as bug:
                 raise RecordingError(f"the output cannot be recorded: {cause(bug)}", path="output") from None
 
+    def expect_trajectory(self, **rules: Any) -> None:
+        """Asserts which calls were made: every rule must hold for the top-level calls of this session so far.
+
+        ``called=["search"]``, ``not_called=["delete"]``, ``counts={"search": 2}``,
+        ``arguments=[{"name": "search", "occurrence": 2, "arguments": {"q": "go"}}]``, ``order=[...]``
+        (whatever came between), ``sequence=[...]`` (in a row), ``strict_sequence=[...]`` (nothing else),
+        ``max_steps=5``. A name is a tool's; ``llm``, ``llm:MODEL`` and ``http:GET host/path`` are the other
+        kinds.
+
+        Raises:
+            AssertionError: naming every rule that does not hold, and the calls that were made.
+            ConfigError: for a rule that makes no sense.
+
+        Example::
+
+            with stepfork.replay("cassettes/outage.yaml") as run:
+                agent.run("checkout-api")
+            run.expect_trajectory(called=["lookup_service_health"], not_called=["restart"], max_steps=6)
+        """
+        __tracebackhide__ = True
+        ExpectedTrajectory.of(rules, "run.expect_trajectory()").check(self.calls)
+
     @property
     def unchecked(self) -> dict[str, int]:
         """LLM calls inside tools that were answered as a whole, by the tool's name."""
@@ -208,6 +265,11 @@ class Run:
     def touched(self) -> bool:
         """Whether any call reached this session."""
         return self._recorder is not None or self._replayer is not None or self._latched is not None
+
+    @property
+    def guards_network(self) -> bool:
+        """Whether nothing may leave the process: on replay, of what has a cassette or made a call."""
+        return self.action == "replay" and (self.touched or os.path.exists(self.path))
 
     @property
     def fault(self) -> StepforkError | None:
@@ -235,8 +297,8 @@ class Run:
                 raise
             if isinstance(answer, Body):
                 self._bodies += frame.inside is None
-            else:
-                self.tokens += _tokens(answer)
+            elif isinstance(answer, Recorded) and (usage := usage_of(answer.outcome)) is not None:
+                self.tokens += usage.total
             return answer
 
     def body_returned(self, body: Body) -> None:
@@ -258,8 +320,18 @@ class Run:
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """A live call ended with this outcome."""
         with self._lock:
-            if self._recorder is not None and self.is_open:
-                self._recorder.finish(ticket, outcome)
+            player = self._recorder or self._replayer
+            if player is None or not self.is_open:
+                return
+            usage = usage_of(outcome) if ticket.call.kind == "llm" else None
+            if usage is not None:
+                self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
+            player.finish(ticket, outcome)
+
+    def sending(self) -> None:
+        """A live LLM call sends a request, the first or a retry."""
+        with self._lock:
+            self.spending.requests += 1
 
     def broken_off(self, ticket: Ticket, error: BaseException) -> None:
         """What ended a live call is meant to end the whole run; if it does not, that call is refused."""
@@ -293,6 +365,9 @@ class Run:
                         self._recorder.drop(ticket)
                     return
                 assert self._replayer is not None
+                if ticket is not None:  # what a live answer holds need not fit into a cassette here
+                    self._replayer.finish(ticket, {})
+                    return
                 raise self._replayer.refuse(
                     kind, name, problem.path, problem.type, line or self.scope.main
                 ) from None
@@ -431,7 +506,11 @@ class Run:
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return
         settings = self.settings
+        if self._price_file is not None and (self.action == "record" or self.goes_live):
+            self._prices = read_prices(self._price_file)
         self._directories = self._find_directories(settings)
+        if self.action == "record":
+            self.action = self._before_recording(self)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
             self.redactor.spell_also(self._directories.normalise_text)
@@ -452,7 +531,9 @@ class Run:
                 self.scope,
                 settings.through,
                 settings.volatile(),
+                self.ignored,
                 self._directories,
+                LiveAnswers(settings.goes_live(), self.redactor, self.classes),
             )
 
     def _learn_env(self, recorded: Mapping[str, str]) -> None:
@@ -652,10 +733,3 @@ def _only_past(error: BaseException | None) -> bool:
     if isinstance(error, SystemExit):  # an agent that turns whatever ends it into an exit code
         return _only_past(error.__context__)
     return isinstance(error, PastRecording)
-
-
-def _tokens(recorded: Recorded) -> int:
-    response = recorded.outcome.get("response")
-    usage = response.get("usage") if isinstance(response, dict) else None
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if type(total) is int else 0

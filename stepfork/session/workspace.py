@@ -27,10 +27,11 @@ class Workspace:
         self.every_call_has_a_session = False
         self.base: Mapping[str, Any] = {}
         self.autopatch: dict[str, Any] = {}
+        self.autopatched_by: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
         self.options: Mapping[str, Any] = {}
         self.basetemp: str | None = None
         self._project: tuple[Path, Path] | None = None
-        self._pyproject: tuple[Path, dict[str, Any]] | None = None
+        self._pyproject: tuple[Path, dict[str, Any] | None] | None = None
 
     def configure(
         self,
@@ -53,7 +54,17 @@ class Workspace:
         return self.root or Path.cwd()
 
     def pyproject(self) -> dict[str, Any]:
-        """The layer of ``[tool.stepfork]``, read once for each place it is searched from."""
+        """The layer of ``[tool.stepfork]``."""
+        return self._table() or {}
+
+    def is_configured(self, defaults: Mapping[str, Any]) -> bool:
+        """Whether anybody but `autopatch` has set something, or there is a ``[tool.stepfork]``, if empty."""
+        environment = config.from_environment(os.environ)
+        given = bool(environment or self.options or self.base != defaults)
+        return given or self._table() is not None
+
+    def _table(self) -> dict[str, Any] | None:
+        """Read once for each place it is searched from."""
         start = self.where()
         if self._pyproject is None or self._pyproject[0] != start:
             self._pyproject = (start, config.from_pyproject(config.find_pyproject(start)))

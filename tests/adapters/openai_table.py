@@ -9,7 +9,7 @@ from adapters import (
     openai_rows_resources,
     openai_rows_responses,
 )
-from adapters.openai_rows import ROWS, VERSION, Kind, Row, here, record, replay
+from adapters.openai_rows import ROWS, VERSION, Kind, Row, here, hybrid, record, replay
 
 PARTS = (
     openai_rows_chat,
@@ -20,4 +20,4 @@ PARTS = (
 )
 ROWS.sort(key=lambda row: [part.__name__ for part in PARTS].index(row.play.__module__))
 
-__all__ = ["ROWS", "VERSION", "Kind", "Row", "here", "record", "replay"]
+__all__ = ["ROWS", "VERSION", "Kind", "Row", "here", "hybrid", "record", "replay"]

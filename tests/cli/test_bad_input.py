@@ -181,7 +181,7 @@ def test_bad_arguments(project: Project, arguments: tuple[str, ...], words: str)
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        ("STEPFORK_MODE", "rekord", "unknown mode 'rekord': the modes are replay, record, auto, off"),
+        ("STEPFORK_MODE", "rekord", "unknown mode 'rekord': the modes are replay, record, auto, hybrid, off"),
         ("STEPFORK_TOLS", "tools", "unknown setting 'tols', did you mean 'tools'?"),
         ("STEPFORK_FSYNC", "maybe", "expected 1 or 0"),
     ],

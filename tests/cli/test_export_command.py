@@ -247,3 +247,49 @@ def test_a_cassette_without_entrypoint_says_so(recorded: Project) -> None:
         "error: cassettes/run.yaml names no entrypoint; pass --entrypoint MODULE:FUNCTION"
     )
     export(recorded, "--integrity", "off", "--entrypoint", "agent:run")
+
+
+def test_asserts_a_trajectory_and_not_the_recorded_output(recorded: Project) -> None:
+    recorded.write("rules.json", '{"called": ["lookup"], "order": ["lookup", "deployments"], "max_steps": 2}')
+    source = export(recorded, "--expect-trajectory", "rules.json")
+    assert "stepfork.expect(" not in source
+    rules = 'called=["lookup"], order=["lookup", "deployments"], max_steps=2,'
+    assert f"run.expect_trajectory( {rules} )" in " ".join(source.split())
+    assert recorded.pytest("tests").status == 0
+    recorded.write("rules.json", '{"not_called": ["deployments"], "arguments": {"lookup": {"minutes": 120}}}')
+    recorded.write("expected.json", '{"severity": "P1"}')
+    both = ("--expect-trajectory", "rules.json", "--expect-output", "expected.json", "--overwrite")
+    source = export(recorded, *both)
+    assert 'stepfork.expect(outcome, {"severity": "P1"})' in source
+    tested = recorded.pytest("tests")
+    assert tested.status == 1
+    assert "trajectory mismatch: not_called: 'deployments' was called, by call #2" in tested.out
+    assert "arguments: call #1 ('lookup') at 'minutes': expected 120, got 60" in tested.out
+
+
+def test_a_trajectory_of_a_failed_run_is_asserted_only_if_it_does_not_go_on(recorded: Project) -> None:
+    recorded.write("rules.json", '{"max_steps": 5}')
+    source = export(recorded, "--expect-trajectory", "rules.json", cassette="crash")
+    assert "    if not run.went_past:\n        run.expect_trajectory(max_steps=5)\n" in source
+
+
+def test_rules_that_make_no_sense_write_nothing(recorded: Project) -> None:
+    for text, says in [
+        ('{"call": []}', "--expect-trajectory rules.json: unknown key 'call'"),
+        ("[1]", "--expect-trajectory rules.json: expected an object with some of called"),
+        ("{", "--expect-trajectory rules.json"),
+    ]:
+        recorded.write("rules.json", text)
+        ended = recorded.run(
+            "export",
+            "cassettes/run.yaml",
+            "--pytest",
+            "--output",
+            "t.py",
+            "--expect-trajectory",
+            "rules.json",
+        )
+        assert ended.status == 2
+        assert says in ended.complaint
+        assert "Traceback" not in ended.err
+        assert not (recorded.folder / "t.py").exists()

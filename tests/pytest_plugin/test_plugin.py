@@ -223,7 +223,7 @@ def test_C85_a_misspelt_mode_is_one_clear_line(
         (project.path / "pyproject.toml").write_text('[tool.stepfork]\nmode = "rekord"\n')
     result = run(project, mode="rekord" if how == "option" else None)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "unknown mode 'rekord': the modes are replay, record, auto, off" in result.stderr.str()
+    assert "unknown mode 'rekord': the modes are replay, record, auto, hybrid, off" in result.stderr.str()
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 

@@ -128,6 +128,8 @@ class Exchange:
 
     def __enter__(self) -> None:
         self._at_work.__enter__()
+        if self._live is not None:
+            self._at_work.enter_context(self._live.inside())
 
     def __exit__(self, *_: object) -> None:
         self._at_work.close()
@@ -135,7 +137,7 @@ class Exchange:
     # -- what the patches tell while recording ------------------------------------------------------
 
     def built(self, request: Any) -> None:
-        """The first attempt's request is the question, each further one a retry."""
+        """The first attempt's request is the question, unless that was asked before; others are retries."""
         if len(self._attempts) < self._built:
             self._attempts.append("no answer")
         self._built += 1
@@ -143,8 +145,12 @@ class Exchange:
             self.request = request
             step = driver.enter(self, self._where)
             if isinstance(step, driver.Live):
-                self._live = step
+                self.goes_live(step)
                 self._at_work.enter_context(step.inside())
+
+    def goes_live(self, step: driver.Live) -> None:
+        """The question was asked, and the call is to be made."""
+        self._live = step
 
     @property
     def was_built(self) -> bool:
@@ -219,17 +225,34 @@ class Replay:
         self._asked = asked
         self._options = options
         self._run = run
+        self._recorded: Recorded
         self._exchange = Exchange(asked.client, run, asked.client._build_request(options))
 
-    def answer(self) -> Any:
-        """What ``request()`` returns."""
+    def live(self) -> Exchange | None:
+        """Asks the session; gives the exchange of a call that is to be made live.
+
+        Raises:
+            StepforkError: a mismatch and its kind.
+        """
         __tracebackhide__ = True
-        return driver.call(self._exchange, _never, self._parsed)
+        step = driver.enter(self._exchange)
+        if isinstance(step, driver.Live):
+            self._exchange.goes_live(step)
+            return self._exchange
+        if not isinstance(step, Recorded):
+            raise ConfigError("the session ended while a call was being answered")
+        self._recorded = step
+        return None
+
+    def answer(self) -> Any:
+        """What ``request()`` returns, after `live` gave none."""
+        __tracebackhide__ = True
+        return driver.answered(self._exchange, self._recorded, self._parsed)
 
     async def async_answer(self) -> Any:
         """The same of an async client."""
         __tracebackhide__ = True
-        return await driver.acall(self._exchange, _never, self._parsed)
+        return await driver.aanswered(self._exchange, self._recorded, self._parsed)
 
     def _parsed(self, recorded: Recorded) -> Any:
         """What ``request()`` returns; an awaitable of it for an async client."""
@@ -289,10 +312,6 @@ def _retries(client: Any, recorded: Recorded) -> dict[str, int]:
 @functools.cache
 def _says_retries(process_response: Callable[..., Any]) -> bool:
     return "retries_taken" in inspect.signature(process_response).parameters
-
-
-def _never() -> Any:
-    raise ConfigError("the session ended while a call was being answered")
 
 
 def _connection_error(error: Plain, request: Any, classes: ClassPolicy) -> BaseException:

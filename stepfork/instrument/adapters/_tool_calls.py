@@ -24,7 +24,7 @@ class ToolCall:
     form = "function"
 
     def __init__(
-        self, names: tuple[str, str], arguments: dict[str, Any], skip: str | None, classes: ClassPolicy
+        self, names: tuple[str, str], arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy
     ) -> None:
         self.name, self._alias = names
         self.classes = classes
@@ -82,7 +82,7 @@ class GeneratorCall(ToolCall):
     form = "generator"
 
     def __init__(
-        self, names: tuple[str, str], arguments: dict[str, Any], skip: str | None, classes: ClassPolicy
+        self, names: tuple[str, str], arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy
     ) -> None:
         super().__init__(names, arguments, skip, classes)
         self._yields: list[Plain] = []

@@ -1,7 +1,8 @@
 """The OpenAI SDK: one logical call at ``request()``, whatever resource or client it came from.
 
 This file knows where the SDK is patched and what makes a client work without a key; what becomes of a call is
-`_openai_exchange.py`'s. On replay nothing is sent, nothing sleeps, and nobody is asked for a key or a token.
+`_openai_exchange.py`'s. On replay nothing is sent, nothing sleeps, and nobody is asked for a key or a token,
+but for calls that are made live all the same (mode ``hybrid``): those go the way of a recording.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stepfork.instrument import driver
 from stepfork.instrument.adapter import Patch
 from stepfork.instrument.adapters._openai_exchange import Exchange, Replay, asked, sdk
 from stepfork.session import active
-from stepfork.session.run import Run
+from stepfork.session.run import Run, Ticket
 
 PLACEHOLDER: Final = "stepfork-replay-needs-no-key"
 """The key of a client that was made without one while replaying; it is never sent."""
@@ -33,10 +34,16 @@ def _request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -
     run = _session(client)
     if run is None:
         return wrapped(*args, **kwargs)
+    exchange = None
     if run.action == "replay":
-        what = asked(client, *args, **kwargs)
-        return Replay(what, client._prepare_options(what.options), run).answer()
-    with _recording(client, run) as exchange:
+        with _asking():
+            what = asked(client, *args, **kwargs)
+            replay = Replay(what, client._prepare_options(what.options), run)
+        exchange = replay.live()
+        if exchange is None:
+            return replay.answer()
+        _check_key(client, run)
+    with _recording(client, run, exchange) as exchange:
         value = wrapped(*args, **kwargs)
     return exchange.done(value)
 
@@ -46,10 +53,16 @@ async def _async_request(wrapped: Callable[..., Awaitable[Any]], client: Any, ar
     run = _session(client)
     if run is None:
         return await wrapped(*args, **kwargs)
+    exchange = None
     if run.action == "replay":
-        what = asked(client, *args, **kwargs)
-        return await Replay(what, await client._prepare_options(what.options), run).async_answer()
-    with _recording(client, run) as exchange:
+        with _asking():
+            what = asked(client, *args, **kwargs)
+            replay = Replay(what, await client._prepare_options(what.options), run)
+        exchange = replay.live()
+        if exchange is None:
+            return await replay.async_answer()
+        _check_key(client, run)
+    with _recording(client, run, exchange) as exchange:
         try:
             value = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -69,11 +82,33 @@ def _ask_all_the_same(exchange: Exchange, options: Any) -> None:
 
 
 @contextmanager
-def _recording(client: Any, run: Run) -> Iterator[Exchange]:
+def _asking() -> Iterator[None]:
+    """A request is made that is not sent: nobody is asked for a key, and no call is under way."""
+    unsent, exchange = _unsent.set(True), _exchange.set(None)
+    try:
+        yield
+    finally:
+        _exchange.reset(exchange)
+        _unsent.reset(unsent)
+
+
+def _check_key(client: Any, run: Run) -> None:
+    """Refuses a live call of a client that was made without a key; the session ends with it."""
+    if getattr(client, "api_key", None) == PLACEHOLDER:
+        raise run.latch(
+            ConfigError(
+                "this LLM call is to be made live (mode 'hybrid'), and its client has no key; "
+                "set OPENAI_API_KEY before the client is made, or replay all of it with mode 'replay'"
+            )
+        )
+
+
+@contextmanager
+def _recording(client: Any, run: Run, exchange: Exchange | None = None) -> Iterator[Exchange]:
     """Has the patches below ``request()`` know the call they work for."""
     where = driver.frame()
     assert where is not None
-    exchange = Exchange(client, run, where=where)
+    exchange = exchange or Exchange(client, run, where=where)
     token = _exchange.set(exchange)
     try:
         with driver.Aside(where), exchange:
@@ -104,9 +139,10 @@ def _at_work(client: Any) -> Exchange | None:
 
 def _build_request(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     request = wrapped(*args, **kwargs)
-    exchange = _at_work(client)
+    exchange = None if _unsent.get() else _at_work(client)
     if exchange is not None:
         exchange.built(request)
+        exchange.run.sending()
     return request
 
 
@@ -163,25 +199,42 @@ def _forget_later(openai: Any) -> None:
     end = active.on_close(forget)
 
 
-def _is_replaying() -> bool:
-    run = None if active.idle() else driver.session()
-    return run is not None and run.action == "replay"
+def _sends_nothing() -> bool:
+    """Whether what is done here is done for an answer from a cassette, or for a request that is not sent."""
+    if _unsent.get():
+        return True
+    frame = None if active.idle() else driver.frame()
+    return frame is not None and frame.run.action == "replay" and not isinstance(frame.inside, Ticket)
 
 
 def _replaying(value: Any) -> Callable[..., Any]:
     """A wrapper that gives this value where nothing is sent, and lets the call through otherwise."""
 
     def wrapper(wrapped: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
-        return value if _unsent.get() or _is_replaying() else wrapped(*args, **kwargs)
+        return value if _sends_nothing() else wrapped(*args, **kwargs)
 
     return wrapper
 
 
 def _async_replaying(value: Any) -> Callable[..., Any]:
     async def wrapper(wrapped: Callable[..., Awaitable[Any]], owner: Any, args: Any, kwargs: Any) -> Any:
-        return value if _is_replaying() else await wrapped(*args, **kwargs)
+        return value if _sends_nothing() else await wrapped(*args, **kwargs)
 
     return wrapper
+
+
+def _sleeps() -> bool:
+    """Whether who polls has to wait: what is asked for may be made live."""
+    run = None if active.idle() else driver.session()
+    return run is None or run.action != "replay" or run.goes_live
+
+
+def _sleep(wrapped: Callable[..., Any], resource: Any, args: Any, kwargs: Any) -> Any:
+    return wrapped(*args, **kwargs) if _sleeps() else None
+
+
+async def _async_sleep(wrapped: Callable[..., Awaitable[Any]], resource: Any, args: Any, kwargs: Any) -> Any:
+    return await wrapped(*args, **kwargs) if _sleeps() else None
 
 
 def _no_websocket(wrapped: Callable[..., Any], manager: Any, args: Any, kwargs: Any) -> Any:
@@ -238,8 +291,8 @@ class OpenAIAdapter:
             Patch(f"{_AZURE}:AsyncAzureOpenAI._get_azure_ad_token", async_token),
             Patch(f"{_BEDROCK}:BedrockOpenAI._refresh_api_key", token, optional=True),
             Patch(f"{_BEDROCK}:AsyncBedrockOpenAI._refresh_api_key", async_token, optional=True),
-            Patch(f"{_RESOURCE}:SyncAPIResource._sleep", _replaying(None)),
-            Patch(f"{_RESOURCE}:AsyncAPIResource._sleep", _async_replaying(None)),
+            Patch(f"{_RESOURCE}:SyncAPIResource._sleep", _sleep),
+            Patch(f"{_RESOURCE}:AsyncAPIResource._sleep", _async_sleep),
             Patch(f"{_WEBSOCKETS}.__enter__", _no_websocket),
             Patch(f"{_WEBSOCKETS}.__aenter__", _no_websocket),
             Patch(f"{_WEBSOCKETS}.enter", _no_websocket),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from stepfork.core.model import Recorded
 from stepfork.instrument import driver
 from stepfork.instrument.adapters._tool_calls import GeneratorCall, ToolCall
 from stepfork.instrument.generators import agenerate, generate
 from stepfork.session import active
+from stepfork.session.run import Run
 
 Arguments = dict[str, Any]
 Names = tuple[str, str]
+C = TypeVar("C", bound=ToolCall)
 
 
 class ToolHandler:
@@ -24,10 +26,7 @@ class ToolHandler:
 
     def __init__(self, names: Callable[[Any], Names], skip: str | None) -> None:
         self._names = names
-        self._skip = skip
-
-    def _names_for(self, arguments: Arguments) -> Names:
-        return self._names(None if self._skip is None else arguments[self._skip])
+        self._self = skip
 
     def call(self, arguments: Arguments, invoke: Callable[[Arguments], Any]) -> Any:
         """A sync tool was called."""
@@ -35,7 +34,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = ToolCall(self._names_for(arguments), arguments, self._skip, run.classes)
+        target = self._target(ToolCall, arguments, run)
         return driver.call(target, lambda: invoke(arguments), target.answer)
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
@@ -44,7 +43,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return await invoke(arguments)
-        target = ToolCall(self._names_for(arguments), arguments, self._skip, run.classes)
+        target = self._target(ToolCall, arguments, run)
 
         async def answer(recorded: Recorded) -> Any:
             return target.answer(recorded)
@@ -59,7 +58,7 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names_for(arguments), arguments, self._skip, run.classes)
+        target = self._target(GeneratorCall, arguments, run)
         return generate(target, lambda: invoke(arguments))
 
     def agcall(
@@ -69,5 +68,12 @@ class ToolHandler:
         run = None if active.idle() else driver.session()
         if run is None:
             return invoke(arguments)
-        target = GeneratorCall(self._names_for(arguments), arguments, self._skip, run.classes)
+        target = self._target(GeneratorCall, arguments, run)
         return agenerate(target, lambda: invoke(arguments))
+
+    def _target(self, kind: type[C], arguments: Arguments, run: Run) -> C:
+        names = self._names(None if self._self is None else arguments[self._self])
+        skip = frozenset() if self._self is None else frozenset([self._self])
+        if run.ignored:
+            skip |= run.ignored.arguments(names)
+        return kind(names, arguments, skip, run.classes)
