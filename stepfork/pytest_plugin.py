@@ -13,7 +13,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
-from stepfork.pytest_reports import without_own_frames
+from stepfork.pytest_reports import colour_report, without_own_frames
 from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -176,7 +176,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A worker of pytest-xdist hands what it counted to the controller."""
+    """A worker of pytest-xdist hands what it counted to the controller; who shows it all, does so in colour.
+
+    Whatever else keeps reports in a file has done so by now.
+    """
     output = getattr(session.config, "workeroutput", None)
     pytest_run = session.config.stash.get(_STASH, None)
     if pytest_run is None:
@@ -186,6 +189,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     pytest_run.find_unused(complete=complete and not (session.shouldstop or session.shouldfail))
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and reporter.hasmarkup:
+        for report in (*reporter.getreports("failed"), *reporter.getreports("error")):
+            colour_report(report)
 
 
 @pytest.hookimpl(optionalhook=True)

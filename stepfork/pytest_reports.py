@@ -19,7 +19,10 @@ from typing import Any, Final
 import pytest
 
 from stepfork.errors import StepforkError
+from stepfork.report.colour import in_colour
 
+_FAILED: Final = "\x1b[1m\x1b[31m"
+"""How pytest shows the lines of an error."""
 _OWN: Final = str(Path(__file__).parent) + os.sep
 _NO_USERS: Final = ("pluggy", "_pytest", "pytest", "contextlib", "stepfork")
 
@@ -73,6 +76,17 @@ def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> No
         (redact(str(name)), _property(str(name), value, redact)) for name, value in report.user_properties
     ]
     report.sections = [(name, redact(text)) for name, text in report.sections]
+
+
+def colour_report(report: pytest.TestReport) -> None:
+    """Has a terminal show the leaves of a mismatch in colour. For one that nothing but a terminal is to show."""
+    shown: Any = report.longrepr
+    for frames, _, _ in getattr(shown, "chain", ()):
+        for entry in getattr(frames, "reprentries", ()):
+            if any("ReplayMismatchError" in line for line in getattr(entry, "lines", ())):
+                entry.lines = [in_colour(line, _FAILED) for line in entry.lines]
+    if isinstance(shown, str) and "ReplayMismatchError" in shown:
+        report.longrepr = "\n".join(map(in_colour, shown.split("\n")))
 
 
 def redact_warning(warning: warnings.WarningMessage, redact: Callable[[str], str]) -> None:

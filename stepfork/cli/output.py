@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from stepfork.report.as_json import json_text
+from stepfork.report.colour import in_colour
 
 
 def show(text: str) -> None:
@@ -26,7 +27,9 @@ def show(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Prints a fault."""
+    """Prints a fault: its leaves in colour on a terminal."""
+    if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        text = "\n".join(map(in_colour, text.split("\n")))
     click.echo(text, err=True)
 
 
