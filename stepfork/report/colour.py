@@ -1,4 +1,4 @@
-"""The two leaves of a mismatch in colour: what was recorded red, what is there now green. Knows texts only."""
+"""The two leaves of a mismatch in colour: what was recorded red, what is now green. Knows texts only."""
 
 from __future__ import annotations
 

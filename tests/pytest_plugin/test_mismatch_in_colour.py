@@ -13,7 +13,7 @@ TOOLS = """
 def look(service, minutes=1):
     return "ok"
 
-def agent(text="The outage of service A began at ten o'clock in the morning of the first of May, says the log."):
+def agent(text="The outage of service A began at ten o'clock in the morning of the first of May, it says."):
     return look(text)
 """
 TESTS = """
@@ -41,12 +41,14 @@ def test_pytest_shows_the_leaves_in_colour_and_keeps_them_plain(project: pytest.
     assert f'recorded: {PLAIN}{RED}"search"{PLAIN}' in shown
     assert f'now:      {PLAIN}{GREEN}"login"{PLAIN}' in shown
     kept = (project.path / "kept.xml").read_text("utf-8")
-    assert "recorded: &quot;search&quot;" in kept and "#x1B" not in kept
+    assert "recorded: &quot;search&quot;" in kept
+    assert "#x1B" not in kept
 
 
 def test_pytest_without_colour_shows_none(project: pytest.Pytester) -> None:
     shown = project.runpytest_subprocess("--color=no").stdout.str()
-    assert 'recorded: "search"' in shown and "\x1b" not in shown
+    assert 'recorded: "search"' in shown
+    assert "\x1b" not in shown
 
 
 def test_workers_of_xdist_too(project: pytest.Pytester) -> None:
