@@ -79,7 +79,7 @@ def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> No
 
 
 def colour_report(report: pytest.TestReport) -> None:
-    """Has a terminal show the leaves of a mismatch in colour; for one that is shown there and nowhere else."""
+    """Has a terminal show the leaves of a mismatch in colour; for one that is shown nowhere else."""
     shown: Any = report.longrepr
     for frames, _, _ in getattr(shown, "chain", ()):
         for entry in getattr(frames, "reprentries", ()):
