@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork import codecs
@@ -551,7 +552,7 @@ def built(tools: Any, tree: Any) -> Any:
     return makers[kind]()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(tree=TREES, program=PROGRAMS)
 def test_any_change_of_any_kind_replays_or_is_refused(
     tools: Any, path: Path, tree: Any, program: Any
