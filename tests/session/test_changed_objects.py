@@ -233,6 +233,8 @@ ROWS: list[tuple[str, str, str]] = [
     ("Model(inner=Model(more=[1]))", "v.inner.more.append(2); v.inner._seen = 5", "v.inner, v.inner.more"),
     ("Old()", "v.b = 5", ""),
     ("SimpleNamespace(a=1, b=[2])", "v.c = v.b; v.b.append(3); del v.a", "v.b"),
+    ("SimpleNamespace(a=1, b=[2])", "a = v.a; del v.a; v.a = a; v.b.append(3)", "v.b"),
+    ("Model(c=1, d=[2])", "v.__pydantic_extra__['c'] = v.__pydantic_extra__.pop('c'); v.d.append(3)", "v.d"),
     ("collections.deque([1, 2], 2)", "v.append(3)", ""),
     ("collections.deque([[1], [2]])", "v.rotate(); v[0].append(9)", "v[0], v[1]"),
     ("collections.OrderedDict(a=1, b=2)", "v.move_to_end('a')", ""),
