@@ -1,17 +1,19 @@
 # Two commands do everything on a fresh machine with Python 3.11+, make and git:
 #   make demo   records a real model, replays, exports, shows red, applies the fix, shows green
-#   make test   runs every test
+#   make test   runs every test; those of Hypothesis draw the same examples each time
+#   make fuzz   runs those of Hypothesis alone, on other examples each time and twenty times as many
 #   make matrix runs the tests of the OpenAI adapter on many versions of the SDK and of Python
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LLMOCK := .venv-llmock
+EXAMPLES ?= 20
 LLMOCK_READY := $(LLMOCK)/.ready
 PLUGINS := .venv-plugins
 PLUGINS_READY := $(PLUGINS)/.ready
 
-.PHONY: demo test matrix matrix-docs lint types contracts check package clean
+.PHONY: demo test fuzz matrix matrix-docs lint types contracts check package clean
 
 demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
@@ -20,6 +22,10 @@ demo: $(READY)
 test: $(READY) $(LLMOCK_READY) $(PLUGINS_READY)
 	$(BIN)/python -m compileall -q stepfork
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+# What it finds becomes an @example of the test that found it. EXAMPLES=1 is quick, EXAMPLES=200 takes a night.
+fuzz: $(READY) $(LLMOCK_READY)
+	EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=random -n auto $(PYTEST_ARGS)
 
 # The OpenAI adapter on the oldest and newest SDK of each major version, and on every Python that is found.
 matrix: $(READY)

@@ -12,12 +12,19 @@ from types import ModuleType
 
 import pytest
 from support.chat_server import ChatServer, chat_server
+from support.examples import factor, register
 
 import stepfork
 from stepfork.session import active
 from stepfork.session.workspace import workspace
 
 _numbers = itertools.count()
+register()  # before the tests are imported: what they say of their examples starts from the profile in force
+
+
+def pytest_configure() -> None:
+    """A number of examples that is none ends the run before it starts."""
+    factor()
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,10 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.chat_server import chat_server
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette.check import faults_of
@@ -168,9 +169,7 @@ def judged(rich: Rich, data: bytes) -> str:
     return "changed"
 
 
-relaxed = settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250
-)
+relaxed = examples(250)
 
 
 @relaxed

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from support import value_classes as vc
+from support.examples import examples
 
 from stepfork.cassette.emitter import emit_document
 from stepfork.cassette.exceptions import decode_exception, encode_exception
@@ -211,6 +212,7 @@ def test_what_would_change_is_refused() -> None:
         encode_exception(Local("x"))
 
 
+@examples(100)
 @given(
     st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=2)), st.text()
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette import schema
@@ -64,6 +65,7 @@ def plain(value: Any) -> str:
     return canonical_text(value)
 
 
+@examples(100)
 @given(REQUESTS, REQUESTS)
 def test_an_extension_makes_the_request_and_leaves_what_it_extends(
     base: dict[str, Any], request: dict[str, Any]
@@ -75,6 +77,7 @@ def test_an_extension_makes_the_request_and_leaves_what_it_extends(
     assert plain(apply(base, extend(base, base))) == before
 
 
+@examples(100)
 @given(REQUESTS, REQUESTS)
 def test_it_comes_back_from_a_file(base: dict[str, Any], request: dict[str, Any]) -> None:
     document = {"llm": "x", **told(request, extend(base, request, back=3)), "response": 1}
@@ -84,6 +87,7 @@ def test_it_comes_back_from_a_file(base: dict[str, Any], request: dict[str, Any]
     assert plain(apply(base, read)) == plain(request)
 
 
+@examples(100)
 @given(histories())
 def test_a_chain_of_extensions_gives_every_request(history: list[dict[str, Any]]) -> None:
     before: list[Asked] = []
@@ -138,6 +142,7 @@ def test_a_few_short_numbers_stay_readable() -> None:
     assert emit_document({"result": [20.5] * 20}).count("20.5") == 20
 
 
+@examples(100)
 @given(st.lists(st.floats(), max_size=99), st.booleans())
 def test_packed_floats_come_back(values: list[float], whole: bool) -> None:
     packed = pack([*values, 1] if whole else values)

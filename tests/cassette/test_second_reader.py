@@ -13,10 +13,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import second_reader
 from support.agent_loop import SYSTEM, client
+from support.examples import examples
 from support.readers_agree import as_json, first_reader, readers_agree
 from support.second_reader_stream import stream_bytes
 from support.servers import ROOT
@@ -35,11 +36,7 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.redaction import Redactor
 
 numbers = itertools.count()
-SOME = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+SOME = examples(40)
 LARGE = st.sampled_from(["word " * 300, "line of text\n" * 90, ["a long item " * 40] * 3])
 FLOATS = st.lists(st.floats(width=32), min_size=65, max_size=70) | st.lists(
     st.floats(), min_size=65, max_size=70
@@ -170,7 +167,7 @@ def test_any_history_of_requests_reads_alike(
     path.unlink()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(streams())
 def test_any_stream_reads_alike(raw: bytes) -> None:
     for told in (stream.encode(raw), encoded(raw)):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette import integrity, shared
@@ -33,6 +34,7 @@ VALUES = st.recursive(
 DOCUMENTS = st.lists(VALUES.map(lambda value: {"tool": "t", "result": value}), max_size=5)
 
 
+@examples(100)
 @given(DOCUMENTS)
 def test_shared_values_come_back_and_stand_once(documents: list[dict[str, Any]]) -> None:
     found = [shared.large_values(document, emit_document(document)) for document in documents]

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette import integrity
@@ -127,7 +128,7 @@ def test_an_edit_that_breaks_a_later_document_is_found_on_opening(recorded: Any,
     assert caught.value.line == text[: text.index("q: c")].count("\n") + 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_a_flipped_byte_never_verifies(recorded: Any, path: Path, data: st.DataObject) -> None:
     good = path.read_bytes()
@@ -143,7 +144,7 @@ def test_a_flipped_byte_never_verifies(recorded: Any, path: Path, data: st.DataO
     assert cassette.verdict != "ok"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@examples(100)
 @given(st.integers(0, 10_000))
 def test_a_partial_file_cut_anywhere_reads_up_to_the_last_whole_call(
     recorded: Any, path: Path, cut: int

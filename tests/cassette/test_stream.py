@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
+from support.examples import examples
 from test_stream_samples import in_file, openai_chat, openai_tools, responses, sse
 
 from stepfork.cassette.emitter import emit_document
@@ -18,8 +19,8 @@ from stepfork.cassette.stream import calls_of, decode, encode, text_of
 from stepfork.cassette.stream.encode import encoded
 from stepfork.core.model import Tagged
 
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-FEWER = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(300)
+FEWER = examples(200)
 
 
 def chunk(delta: Any, index: int = 0, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from test_stream_samples import llama_chat, openai_chat, openai_tools, responses, sse
 
 from stepfork.cassette.stream import Misfit, calls_of, check, decode, encode, text_of
@@ -275,7 +276,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(inner for key, item in items for inner in places(item, (*path, key)))]
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(500)
 @given(st.data())
 def test_any_edit_is_played_or_refused(data: st.DataObject) -> None:
     stream: Any = copy.deepcopy(data.draw(st.sampled_from(SAMPLES)))

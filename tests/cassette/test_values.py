@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.cassette.emitter import emit_document
 from stepfork.cassette.reader import parse_document
@@ -49,6 +50,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and canonical_text(encode(one)) == canonical_text(encode(other))
 
 
+@examples(100)
 @given(VALUES)
 def test_a_value_comes_back_as_itself_through_the_file(value: Any) -> None:
     text = emit_document({"v": encode(value)})

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 from pydantic import AnyUrl, HttpUrl, PostgresDsn
 from support import value_classes as vc
+from support.examples import examples
 
 from stepfork import codecs
 from stepfork.cassette.emitter import emit_document
@@ -82,6 +83,7 @@ VALUES = st.recursive(
 )
 
 
+@examples(100)
 @given(VALUES)
 def test_a_value_comes_back_as_itself(value: Any) -> None:
     again = through_the_file(value)
@@ -89,6 +91,7 @@ def test_a_value_comes_back_as_itself(value: Any) -> None:
     assert canonical_text(encode(again)) == canonical_text(encode(value))
 
 
+@examples(100)
 @given(VALUES)
 def test_a_reader_needs_no_class(value: Any) -> None:
     plain = encode(value)

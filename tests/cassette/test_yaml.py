@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from support.examples import examples
 from support.texts import SURROGATE_TEXT, TEXT
 
 from stepfork.cassette.emitter import emit_document
@@ -21,7 +22,7 @@ from stepfork.cassette.scalars import MAX_DEPTH
 from stepfork.core.model import Tagged
 
 TAGS = frozenset(("tuple", "set", "path", "x-1", "no"))
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(200)
 
 
 def same(one: Any, other: Any) -> bool:

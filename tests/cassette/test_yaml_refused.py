@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.cassette.emitter import emit_document
 from stepfork.cassette.reader import line_of, parse_document, read_text
@@ -182,7 +183,7 @@ def test_long_values_are_shortened_in_messages(pure: bool) -> None:
     assert len(str(error)) < 200
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(alphabet=" \t\n#:-?,[]{}&*!|>'\"%@`~=<\\/.01ab\r\x00\x85😀", max_size=30), st.booleans())
 def test_whatever_stands_there_it_is_read_or_refused(text: str, pure: bool) -> None:
     try:
@@ -195,7 +196,7 @@ def test_whatever_stands_there_it_is_read_or_refused(text: str, pure: bool) -> N
         assert isinstance(found, dict)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(alphabet="0123456789+-._:eExoTZtyYnNaAfFiIlLuUsSrR~=<", max_size=12))
 def test_unquoted_values_mean_the_same_to_every_reader_or_are_refused(text: str) -> None:
     """C13: whatever is typed without quotes, what we read is what YAML 1.1 and 1.2 read."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.matching import ABSENT, distance, match
@@ -33,24 +34,28 @@ def tool(args: Any) -> Incoming:
     return Incoming("tool", "t", {"x": args})
 
 
+@examples(100)
 @given(PLAIN)
 def test_everything_equals_itself(value: Plain) -> None:
     assert match(tool(value), tool(value)) is None
     assert distance(tool(value), tool(value)) == 0
 
 
+@examples(100)
 @given(PLAIN, PLAIN)
 def test_match_agrees_with_the_canonical_text(one: Plain, other: Plain) -> None:
     assert (match(tool(one), tool(other)) is None) == (canonical_text(one) == canonical_text(other))
     assert (digest(one) == digest(other)) == (canonical_text(one) == canonical_text(other))
 
 
+@examples(100)
 @given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=5))
 def test_the_order_of_keys_does_not_count(value: dict[str, Plain]) -> None:
     turned = dict(reversed(list(value.items())))
     assert match(tool(value), tool(turned)) is None
 
 
+@examples(100)
 @given(PLAIN, PLAIN)
 def test_the_headline_is_always_one_short_line(one: Plain, other: Plain) -> None:
     mismatch = match(tool(one), tool(other))

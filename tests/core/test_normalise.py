@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.directories import AS_THEY_STAND, Directories, holds_name
 from stepfork.core.model import Tagged
@@ -31,6 +32,7 @@ PIECES = [
 texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=9).map("".join)
 
 
+@examples(100)
 @given(texts, st.sampled_from(EVERY))
 @example("\\n<cwd>/home/bob<=cwd>", BOB)
 @example('{"path": "C:\\\\Users\\\\bob\\\\x"}', WINDOWS)
@@ -39,6 +41,7 @@ def test_every_text_comes_back_equal(text: str, here: Directories) -> None:
     assert here.restore_text(here.normalise_text(text)) == text
 
 
+@examples(100)
 @given(texts, st.sampled_from(EVERY))
 def test_every_text_comes_back_equal_from_json_and_bytes(text: str, here: Directories) -> None:
     value = {
@@ -48,12 +51,14 @@ def test_every_text_comes_back_equal_from_json_and_bytes(text: str, here: Direct
     assert here.restore(here.normalise(value)) == value
 
 
+@examples(100)
 @given(st.lists(texts, min_size=2, max_size=2, unique=True), st.sampled_from(EVERY))
 def test_two_texts_never_become_one(pair: list[str], here: Directories) -> None:
     one, two = map(here.normalise_text, pair)
     assert one != two
 
 
+@examples(100)
 @given(texts)
 def test_no_directory_is_left_where_a_name_belongs(text: str) -> None:
     plain = Directories({"home": "/home/bob"})
@@ -114,6 +119,7 @@ ACCENTED = Directories({"cwd": "/home/é漢/shop", "home": "/home/é漢"})
 PLACES = [PLAIN, BOB, LINKED, WINDOWS, ODD, ACCENTED]
 
 
+@examples(100)
 @given(st.sampled_from(PLACES), st.sampled_from(PLACES), st.integers(0, 3), st.booleans())
 def test_json_within_json_reads_elsewhere(
     then: Directories, now: Directories, depth: int, ascii: bool

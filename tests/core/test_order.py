@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.lanes import BadMark, Lane, Mark, assemble
 from stepfork.core.layout import layout
 from stepfork.core.lines import DEEPEST, Line, Scope
 from stepfork.core.order import Order
 
-EXAMPLES = int(os.environ.get("STEPFORK_TEST_EXAMPLES", "150"))
 Program = list[Any]  # ("call", what) | ("start", Program) | ("join", index of the start)
 
 
@@ -109,7 +108,7 @@ def void(_: object) -> None:
     return None
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(150)
 @given(programs(), st.integers(0, 2**32))
 def test_every_legal_schedule_passes(program: Program, seed: int) -> None:
     rows = recorded(program, random.Random(seed))
@@ -141,7 +140,7 @@ def at_(place: tuple[Program, int]) -> Any:
     return place[0][place[1]]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(150)
 @given(programs(), st.integers(0, 2**32), st.data())
 def test_a_program_with_two_sequential_calls_swapped_is_refused(
     program: Program, seed: int, data: st.DataObject
@@ -170,7 +169,7 @@ def test_a_program_with_two_sequential_calls_swapped_is_refused(
         one[at], other[there] = other[there], one[at]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(150)
 @given(programs(), st.integers(0, 2**32))
 def test_marks_say_what_the_lines_were(program: Program, seed: int) -> None:
     scope = Scope()
@@ -204,7 +203,7 @@ def all_calls(line: Line) -> list[str]:
     return line.calls + [call for child in line.children.values() for call in all_calls(child)]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(150)
 @given(
     st.lists(
         st.tuples(

@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.model import Tagged
 from stepfork.core.redaction import Keys, Redactor
@@ -583,7 +584,7 @@ def replaced(value: Any, old: str, new: str) -> Any:
     return value
 
 
-@settings(deadline=None)
+@examples(100)
 @given(data=st.data(), plain=PLAIN, secret=SECRETS)
 def test_a_planted_secret_never_survives_and_nothing_else_changes(data: Any, plain: Any, secret: str) -> None:
     value = [plant(data.draw, plain, secret), {"password": secret}]
@@ -603,7 +604,7 @@ SECRETIVE = st.recursive(
 )
 
 
-@settings(deadline=None)
+@examples(100)
 @given(SECRETIVE)
 def test_redacting_twice_is_redacting_once(value: Any) -> None:
     before = copy.deepcopy(value)
@@ -614,6 +615,7 @@ def test_redacting_twice_is_redacting_once(value: Any) -> None:
     assert Redactor().redact(once) == once
 
 
+@examples(100)
 @given(st.text(LETTERS + "0123456789-_.:=/?&@{}\"'\\ \n", max_size=200))
 def test_clean_text_is_the_same_object(text: str) -> None:
     redacted = Redactor().redact(text)

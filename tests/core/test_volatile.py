@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.likeness import Likeness
 from stepfork.core.volatile import Rules, read, spelled
@@ -99,6 +100,7 @@ def test_a_failed_trial_leaves_nothing_behind() -> None:
     assert known.trial().same_text(ONE, THREE)
 
 
+@examples(100)
 @given(st.lists(st.uuids(), min_size=2, max_size=6, unique=True), st.data())
 def test_texts_say_the_same_if_the_ids_are_renamed_one_to_one(
     ids: list[uuid.UUID], data: st.DataObject
@@ -112,6 +114,7 @@ def test_texts_say_the_same_if_the_ids_are_renamed_one_to_one(
     assert alike({"uuid": True}, (then, now)) == one_to_one
 
 
+@examples(100)
 @given(st.text(), st.text())
 def test_the_blurred_texts_of_alike_ones_are_equal(one: str, two: str) -> None:
     rules = Rules.compile(((r"\w\d*", True), (r" +", "_")))
@@ -142,6 +145,7 @@ def test_what_is_no_rule_is_refused(value: Any, problem: str) -> None:
     assert problem in str(caught.value)
 
 
+@examples(100)
 @given(
     st.dictionaries(
         st.sampled_from(["uuid", "date", "time", "run-[0-9]+", "a=b+", "x=>y*z"]),

@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.instrument.code_swap import swap
 from stepfork.instrument.function_kind import kind_of
@@ -837,6 +838,7 @@ def functions_with_arguments(draw):
     return function, args, kwargs
 
 
+@examples(100)
 @given(functions_with_arguments())
 def test_any_signature_gives_the_same_result_and_the_bound_arguments(made):
     function, args, kwargs = made

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.core.model import Tagged
 from stepfork.report.export_pytest import Expectation, Plan, function_name, source_of_test
@@ -58,6 +59,7 @@ def test_is_clean_under_ruff(plan: Plan, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr + path.read_text("utf-8")
 
 
+@examples(100)
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_c152_any_name_gives_a_valid_test(name: str, error: str) -> None:
     source = source_of_test(Plan(name, PLAN.cassette, "agent", "run", ending="failed", error=error))

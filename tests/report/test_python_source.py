@@ -13,8 +13,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.cassette.values import encode
 from stepfork.core.canonical import canonical_text
@@ -94,13 +95,14 @@ values = st.recursive(
 )
 
 
+@examples(100)
 @given(values)
 def test_any_value_comes_back_equal(value: Any) -> None:
     assert same(run(value), value)
 
 
+@examples(40)
 @given(st.lists(values, max_size=8), st.sampled_from([0, 4, 8, 12]))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_ruff_leaves_it_as_it_is(
     tmp_path_factory: pytest.TempPathFactory, items: list[Any], indent: int
 ) -> None:
@@ -121,6 +123,7 @@ def test_ruff_leaves_it_as_it_is(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@examples(100)
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=300), max_size=4))
 def test_lines_are_short_where_they_can_be(value: dict[str, str]) -> None:
     for line in layout(source_of(encode(value), set()), indent=8):

@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.core import known_values, secret_shapes
@@ -62,7 +63,7 @@ PLAIN = st.recursive(
     ),
     max_leaves=6,
 )
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = examples(60)
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.chat_server import ChatServer
+from support.examples import examples
 
 import stepfork
 
@@ -369,7 +370,7 @@ def containers(value: Any) -> list[Any]:
     return [value, *(found for item in inner for found in containers(item))]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150)
 @given(box=BOXES, program=PROGRAMS)
 @example(box=[{"a": 0}, {"a": 0}], program=[["pop", 0, 0], ["append", 1, 3]])
 @example(box=[[], {"a": []}], program=[["copy", 2, 0], ["pop", 0, 1]])

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork import codecs
@@ -232,6 +233,8 @@ ROWS: list[tuple[str, str, str]] = [
     ("Model(inner=Model(more=[1]))", "v.inner.more.append(2); v.inner._seen = 5", "v.inner, v.inner.more"),
     ("Old()", "v.b = 5", ""),
     ("SimpleNamespace(a=1, b=[2])", "v.c = v.b; v.b.append(3); del v.a", "v.b"),
+    ("SimpleNamespace(a=1, b=[2])", "a = v.a; del v.a; v.a = a; v.b.append(3)", "v.b"),
+    ("Model(c=1, d=[2])", "v.__pydantic_extra__['c'] = v.__pydantic_extra__.pop('c'); v.d.append(3)", "v.d"),
     ("collections.deque([1, 2], 2)", "v.append(3)", ""),
     ("collections.deque([[1], [2]])", "v.rotate(); v[0].append(9)", "v[0], v[1]"),
     ("collections.OrderedDict(a=1, b=2)", "v.move_to_end('a')", ""),
@@ -551,7 +554,7 @@ def built(tools: Any, tree: Any) -> Any:
     return makers[kind]()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(tree=TREES, program=PROGRAMS)
 def test_any_change_of_any_kind_replays_or_is_refused(
     tools: Any, path: Path, tree: Any, program: Any

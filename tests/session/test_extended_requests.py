@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from stepfork.cassette import frame
 from stepfork.cassette.check import faults_of
@@ -88,7 +89,7 @@ def check(path: Path, program: Program, *, redacted: bool) -> int:
     return count
 
 
-@settings(deadline=None)
+@examples(100)
 @given(st.integers(0, 10**9), st.integers(1, 60))
 def test_every_request_comes_back(seed: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

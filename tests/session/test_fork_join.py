@@ -1,21 +1,18 @@
-"""The order rule on random programs: every legal schedule replays, and every change of a program is found.
-
-FORK_JOIN_EXAMPLES sets how many programs each test draws.
-"""
+"""The order rule on random programs: every legal schedule replays, and every change of a program is found."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
+from support.examples import examples
 from support.fork_join.controller import Stuck
 from support.fork_join.drawing import programs, sequential_programs
 from support.fork_join.happens_before import could_be, shape
@@ -27,12 +24,7 @@ from support.fork_join.schedules import NEWEST, OLDEST, Schedule, schedules
 
 import stepfork
 
-EXAMPLES = int(os.environ.get("FORK_JOIN_EXAMPLES", "25"))
-MANY = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+MANY = examples(25)
 
 with_calls = programs().filter(lambda program: bool(shape(program).calls))
 _numbers = itertools.count()
@@ -169,6 +161,7 @@ def test_every_legal_schedule_replays(
 # -- what is not -------------------------------------------------------------------------------------
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("sort", ["swap", "drop", "add", "change"])
 def test_a_changed_program_raises_under_every_schedule(sort: str, tools: ModuleType, folder: Path) -> None:
     tried: Counter[str] = Counter()
@@ -197,10 +190,11 @@ def test_a_changed_program_raises_under_every_schedule(sort: str, tools: ModuleT
                 mismatch(mutant, schedule, tools, path)
 
     every()
-    assert tried["concurrent"] > EXAMPLES, tried
+    assert tried["concurrent"] > MANY.max_examples, tried
     assert tried["concurrent"] > 20 * tried["a possible run of the original"], tried
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("sort", ["swap", "drop", "add", "change"])
 def test_the_error_of_a_single_line_names_the_call(sort: str, tools: ModuleType, folder: Path) -> None:
     tried: Counter[str] = Counter()
@@ -234,6 +228,7 @@ def test_the_error_of_a_single_line_names_the_call(sort: str, tools: ModuleType,
     assert tried.total() > 0, tried
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("sort", ["swap", "drop", "add", "change"])
 def test_the_error_of_a_sequential_program_names_the_call(sort: str, tools: ModuleType, folder: Path) -> None:
     """However many lines take part: never about one before the change; it may be the next of its own line."""

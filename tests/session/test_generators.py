@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 
@@ -580,9 +581,7 @@ async def aconsumed(generator: AsyncGenerator[Any, Any], steps: list[tuple[str, 
     return found
 
 
-PROTOCOLS = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+PROTOCOLS = examples(100)
 
 
 @PROTOCOLS

@@ -12,22 +12,19 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import second_reader
 from support.agent_loop import client, nobody
 from support.chat_server import completion
+from support.examples import examples
 from support.texts import SURROGATE_TEXT, TEXT
 
 import stepfork
 from stepfork.core.redaction import Redactor
 
 numbers = itertools.count()
-SOME = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+SOME = examples(40)
 TEXTS = {
     "C02": [
         "a\x85b",

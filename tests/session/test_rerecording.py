@@ -15,9 +15,10 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.chat_server import DONE, ChatServer, chunk, completion, event
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette.store import StoredCassette
@@ -63,9 +64,7 @@ STEPS = [
     "again",
 ]
 programs = st.lists(st.sampled_from(STEPS), max_size=8)
-relaxed = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+relaxed = examples(40)
 
 
 class Provider:

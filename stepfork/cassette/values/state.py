@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from types import MemberDescriptorType
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue
@@ -59,12 +59,19 @@ def put_state(value: object, state: dict[str, Any]) -> None:
 def replace_state(value: object, state: dict[str, Any]) -> None:
     """Gives an object these attributes and no others; what it worked out and kept stays.
 
+    Those of a namespace, which shows them, come into this order.
+
     Raises:
         BadValue: for an attribute that the object has no room for.
     """
     slots = {slot.__name__: slot for slot in slots_of(type(value))}
     space = _space(value)
-    for name in state_of(value).keys() - state.keys():
+    held = state_of(value)
+    stay = [name for name in held if name in state]
+    in_order = type(value) is not SimpleNamespace or stay == list(state)[: len(stay)]
+    for name in held:
+        if name in state and in_order:
+            continue
         if name in slots:
             slots[name].__delete__(value)
         else:
