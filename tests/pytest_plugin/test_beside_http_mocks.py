@@ -1,4 +1,4 @@
-"""C69: beside libraries that patch the same transport. They answer what is theirs, the cassette what is its."""
+"""C69: beside libraries that patch the same transport: each answers what is its own."""
 
 from __future__ import annotations
 

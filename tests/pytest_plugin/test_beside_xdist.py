@@ -83,8 +83,10 @@ def test_C108_two_tests_share_a_cassette_name(project: PluginProject, second: st
     if second == "a":
         ended.expect(passed=2)
         project.test(workers).expect(passed=2)
+        assert list(project.files) == ["test_it/shared.yaml"]
     else:
         assert ended.outcomes.get("failed", 0) + ended.outcomes.get("error", 0) == 1, ended.out
         ended.says("shared.yaml was recorded by test_it.py::test_", "give each a cassette of its own")
-    assert list(project.files) == ["test_it/shared.yaml"]
+        assert list(project.files) == ["test_it/shared.failed.yaml", "test_it/shared.yaml"]
+        project.test(workers).says("1 call replayed").expect(passed=1, failed=1)
     stepfork.load(project.folder / "cassettes" / "test_it" / "shared.yaml")
