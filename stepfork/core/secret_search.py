@@ -70,11 +70,11 @@ _FIELDS: Final = (
             r"(?P<value>[^\s\"'\\,}]{8,4096})"
         ),
     ),
-    ("ENV ", re.compile(r"\bENV (?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})")),
+    ("ENV ", re.compile(r"ENV (?<!\wENV )(?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})")),
     (
         "--",
         re.compile(
-            r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,63})[ \t]{1,3}[\"']?"
+            r"--(?<![\w-]--)(?P<name>[A-Za-z][\w-]{0,63})[ \t]{1,3}[\"']?"
             r"(?P<value>[^\s\"'\\-][^\s\"'\\]{7,4095})"
         ),
     ),
@@ -122,8 +122,7 @@ def _fields(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span]
 
 def _lower(text: str) -> str:
     """The text in lower case, character by character, so that offsets stay what they are."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(char.lower()[:1] for char in text)
+    return text.replace("\u0130", "i").lower()  # the only one that two characters come of
 
 
 def _places(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:

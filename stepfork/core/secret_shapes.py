@@ -173,7 +173,7 @@ SHAPES: Final = (
     Shape(
         "password",
         "IDENTIFIED ",
-        re.compile(r"\bIDENTIFIED (?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"),
+        re.compile(r"IDENTIFIED (?<!\wIDENTIFIED )(?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"),
         group=2,
         check=lambda value: not is_reference(value),
     ),
@@ -187,7 +187,7 @@ SHAPES: Final = (
     Shape(
         "password",
         "login ",
-        re.compile(r"\blogin \S{1,128}\s+password (\S{4,})"),
+        re.compile(r"login (?<!\wlogin )\S{1,128}\s+password (\S{4,})"),
         group=1,
         check=lambda value: not is_reference(value),
     ),
