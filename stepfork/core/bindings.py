@@ -17,6 +17,7 @@ from stepfork.core.model import Plain, Tagged, texts_in
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import PLACEHOLDER, is_other, label_of, placeholders_in
 from stepfork.core.secret_names import normalise
+from stepfork.core.secret_parts import holds_only_secrets
 
 _ALWAYS: Final = 1 << 62
 
@@ -139,6 +140,22 @@ class Bindings:
         if value is None:
             return False
         return here == value or (is_other(here) and self._redactor.meant(here) == (value, False))
+
+    def is_dummy_for(self, recorded: str, here: str) -> bool:
+        """Whether a dummy of the run stands for a value that is put together otherwise: ``Cookie: x`` for a
+        cookie with its name, of which no part was used before or came with an answer; or the other way round.
+        """
+        if PLACEHOLDER.fullmatch(here) and is_other(here) and holds_only_secrets(recorded):
+            parts = list(placeholders_in(recorded))
+            known = self._redactor.labels(here)
+            return any(label_of(part) in known for part in parts) and all(map(self._is_free, parts))
+        if PLACEHOLDER.fullmatch(recorded) and holds_only_secrets(here) and self._is_free(recorded):
+            return any(label_of(part) == label_of(recorded) for part in placeholders_in(here))
+        return False
+
+    def _is_free(self, recorded: str) -> bool:
+        """Whether a recorded placeholder may still stand for anything of the program's own."""
+        return recorded not in self._values and not self._redactor.was_brought(recorded)
 
     def may_be(self, recorded: str, here: str) -> bool:
         """Whether a placeholder or text of the run may be what a recorded one stands for."""

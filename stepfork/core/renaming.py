@@ -153,6 +153,9 @@ class Bound(Protocol):
     def is_that_dummy(self, recorded: str, here: str) -> bool:
         """Whether a short dummy of the run is the one that a recorded placeholder stands for already."""
 
+    def is_dummy_for(self, recorded: str, here: str) -> bool:
+        """Whether a dummy of the run stands for a recorded value that is put together otherwise."""
+
 
 class Apart:
     """Nothing is known of the run but that its secrets were numbered independently, or by a replay."""
@@ -170,6 +173,10 @@ class Apart:
         return is_one and (not self._replays or is_other(here))
 
     def is_that_dummy(self, recorded: str, here: str) -> bool:
+        """Nothing is known."""
+        return False
+
+    def is_dummy_for(self, recorded: str, here: str) -> bool:
         """Nothing is known."""
         return False
 
@@ -234,7 +241,7 @@ class Renaming:
             return recorded == incoming
         pairs = self._align(recorded, incoming)
         if pairs is None:
-            return False
+            return self._bound.is_dummy_for(recorded, incoming)
         fresh: dict[str, str] = {}
         back: dict[str, str] = {}
         for placeholder, here in pairs:

@@ -7,8 +7,6 @@ that prose and code stay what they are.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
+from stepfork.core.secret_parts import basic_password
 from stepfork.core.secret_shapes import RUN, SHAPES, Span, is_reference, shaped
 
 _CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secret
@@ -70,7 +69,10 @@ _FIELDS: Final = (
             r"(?P<value>[^\s\"'\\,}]{8,4096})"
         ),
     ),
-    ("ENV ", re.compile(r"ENV (?<!\wENV )(?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})")),
+    (
+        "ENV ",
+        re.compile(r"ENV (?<!\wENV )(?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})"),
+    ),
     (
         "--",
         re.compile(
@@ -136,7 +138,7 @@ def _places(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:
 
 
 def _credentials(text: str, lower: str) -> Iterator[Span]:
-    """``Bearer TOKEN`` and ``Basic BASE64``; the word stays."""
+    """``Bearer TOKEN``, less the word, and ``Basic BASE64``, which is taken apart later."""
     for scheme in ("bearer", "basic", *(("token", "apikey", "bot") if "authorization" in lower else ())):
         for end in _places(lower, scheme, frozenset(" \t")):
             match = _SCHEME_VALUE.match(text, end)
@@ -153,26 +155,13 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
                 secret = is_credible(value) and RUN.search(value[:300]) is not None
                 secret = secret and not _NUMBERED_WORD.match(value)
             if secret:
-                yield Span(match.start(1), _CONTEXT, match.start(1) + len(value), "authorization")
+                start = end - len(scheme) if scheme == "basic" else match.start(1)
+                yield Span(start, _CONTEXT, match.start(1) + len(value), "authorization")
 
 
 def is_credible(value: str) -> bool:
     """Whether a value looks like a credential: ``q7Zx4mW9`` does, ``required`` and ``lm-studio`` do not."""
     return len(value) >= 8 and _looks_secret(value) and not is_reference(value)
-
-
-def basic_password(value: str) -> str | None:
-    """The password in the base64 of ``user:password``; None for anything else.
-
-    >>> basic_password("dXNlcjpodW50ZXIy")
-    'hunter2'
-    """
-    try:
-        pair = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    _, colon, password = pair.partition(":")
-    return password if colon and pair.isprintable() else None
 
 
 def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]:

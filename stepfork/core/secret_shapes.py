@@ -173,7 +173,9 @@ SHAPES: Final = (
     Shape(
         "password",
         "IDENTIFIED ",
-        re.compile(r"IDENTIFIED (?<!\wIDENTIFIED )(?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"),
+        re.compile(
+            r"IDENTIFIED (?<!\wIDENTIFIED )(?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"
+        ),
         group=2,
         check=lambda value: not is_reference(value),
     ),

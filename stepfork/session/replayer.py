@@ -91,7 +91,7 @@ class Replayer:
         self._redactor = redactor
         self._bindings = Bindings(redactor, self._shown)
         self._alike = Likeness(rules, directories, self._bindings)
-        redactor.bring([cassette.header.args, dict(cassette.header.env)])
+        redactor.bring([cassette.header.args, dict(cassette.header.env)], is_answer=False)
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope, self._alike.blur)
         self._through = through

@@ -431,15 +431,17 @@ def test_a_header_is_its_credential() -> None:
     }
     assert redactor.redact(headers) == {
         "Authorization": "<secret:authorization:1>",
-        "Set-Cookie": "<secret:set_cookie:1>",
+        "Set-Cookie": "sid=<secret:set_cookie:1>; Path=/",
         "Accept": "*/*",
     }
     assert redactor.redact(f"Bearer {R[:20]} and {R[20:40]}") == (
-        "Bearer <secret:authorization:1> and <secret:set_cookie:2>"
+        "Bearer <secret:authorization:1> and <secret:set_cookie:1>"
     )
     assert redactor.redact({"authorization": R[:20]}) == {"authorization": "<secret:authorization:1>"}
     basic = Redactor()
-    basic.redact({"authorization": f"Basic {BASIC}"})
+    assert basic.redact({"authorization": f"Basic {BASIC}"}) == {
+        "authorization": "Basic <secret:authorization:1>:<secret:password:1>"
+    }
     assert basic.redact("opensesame1") == "<secret:password:1>"
 
 
