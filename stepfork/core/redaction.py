@@ -114,6 +114,25 @@ class Redactor:
         """
         return bool(self._texts.label(key))
 
+    def has_rule(self, label: str) -> bool:
+        """Whether anything is replaced under a label here; one with other settings may have replaced more.
+
+        >>> Redactor().has_rule("api_key"), Redactor().has_rule("customer_number")
+        (True, False)
+        """
+        return self._texts.has_rule(label)
+
+    def also_keys(self, keys: Iterable[str]) -> None:
+        """From now on what stands under these keys is a secret too.
+
+        >>> redactor = Redactor()
+        >>> redactor.also_keys(["customer_number"])
+        >>> redactor.redact({"customerNumber": "K-1"})
+        {'customerNumber': '<secret:customer_number:1>'}
+        """
+        with self._lock:
+            self._texts.also_keys(keys)
+
     def learn_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Takes what stands in the headers of a request for secret from now on, where their names say so.
 

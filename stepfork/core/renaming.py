@@ -262,33 +262,45 @@ class Renaming:
         return shown if found[1] == "=" and self._bound.was_brought(shown) else found[0]
 
     def _align(self, recorded: str, incoming: str) -> list[tuple[str, str]] | None:
-        """What each placeholder of `recorded` stands for in `incoming`, read from left to right."""
+        """What each placeholder of `recorded` stands for in `incoming`, read from left to right.
+
+        Of several side by side that a text stands for, nothing tells where one ends: they are one pair.
+        """
         pairs: list[tuple[str, str]] = []
         at = start = 0  # in `incoming`, in `recorded`
         for found in PLACEHOLDER.finditer(recorded):
+            if found.start() < start:
+                continue  # told with the one before
             literal = recorded[start : found.start()]
             if not incoming.startswith(literal, at):
                 return None
-            at, start = at + len(literal), found.end()
-            text = _text_at(incoming, at, found, recorded)
-            if text is None:
+            at += len(literal)
+            there = PLACEHOLDER.match(incoming, at)
+            start, text = (found.end(), there[0]) if there else _text_at(incoming, at, found, recorded)
+            if not text:
                 return None
-            pairs.append((found[0], text))
+            pairs.append((recorded[found.start() : start], text))
             at += len(text)
         return pairs if incoming[at:] == recorded[start:] else None
 
 
-def _text_at(incoming: str, at: int, found: re.Match[str], recorded: str) -> str | None:
-    there = PLACEHOLDER.match(incoming, at)
-    if there is not None:
-        return there[0]
-    following = PLACEHOLDER.search(recorded, found.end())
-    literal = recorded[found.end() : following.start() if following else len(recorded)]
+_SEVERAL: Final = re.compile(rf"(?:{PLACEHOLDER.pattern})+")
+
+
+def _text_at(incoming: str, at: int, found: re.Match[str], recorded: str) -> tuple[int, str]:
+    """Where what a text stands for ends in `recorded`, and the text; "" if it cannot be a secret."""
+    several = _SEVERAL.match(recorded, found.start())
+    assert several is not None
+    following = PLACEHOLDER.search(recorded, several.end())
+    literal = recorded[several.end() : following.start() if following else len(recorded)]
+    after = several.end()
     if following is None:
         end = len(incoming) - len(literal)
-    elif literal:
-        end = incoming.find(literal, at + SHORTEST)
     else:
-        return None  # nothing tells where one secret ends and the next begins
-    text = incoming[at:end] if end >= at + SHORTEST else ""
-    return text if text and MARK not in text and not looks_like_one(text) else None
+        end = incoming.find(literal, at + SHORTEST)
+    mark = incoming.find(MARK, at, max(end, at))
+    if mark > at and after > found.end():  # the next one is known
+        after, end = found.end(), mark
+    count = recorded.count(MARK, found.start(), after)
+    text = incoming[at:end] if end >= at + SHORTEST * count else ""
+    return after, "" if MARK in text or looks_like_one(text) else text

@@ -196,6 +196,9 @@ SHAPES: Final = (
 )
 
 
+LABELS: Final = frozenset(shape.label for shape in SHAPES)
+
+
 def shaped(text: str) -> Iterator[Span]:
     """The secrets in a text that have one of the `SHAPES`.
 

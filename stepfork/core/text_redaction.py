@@ -20,6 +20,7 @@ from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, escaped, in_plai
 from stepfork.core.secret_names import Names, normalise
 from stepfork.core.secret_parts import Part, parts_of
 from stepfork.core.secret_search import find, is_credible, spelled_out
+from stepfork.core.secret_shapes import LABELS
 
 NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
 """How a name and its value stand as fields: variables, headers, cookies, parts of a form."""
@@ -63,6 +64,16 @@ class TextRedactor:
     def label(self, key: str, every: bool = True) -> str:
         """The label of a key that holds a secret, else ""; if not `every`, of one that does in answers."""
         return self.names.label(key) if every else self.names.label_in_answer(key)
+
+    def has_rule(self, label: str) -> bool:
+        """Whether anything is replaced under a label here: by a shape, a pattern of the user's, or a key."""
+        return label in LABELS or self.names.gives(label) or (label == OWN_PATTERN and bool(self._patterns))
+
+    def also_keys(self, keys: Iterable[str]) -> None:
+        """From now on what stands under these keys is a secret too."""
+        self.names = Names(self.names.extra.union(map(normalise, keys)), self.names.allowed)
+        self.words.clear()
+        self._forget()
 
     def results(self, wire: bool = False) -> Mapping[str, str]:
         """The texts looked at so far, and what they became."""

@@ -206,7 +206,7 @@ class ValueRedactor:
 
     def _under(self, label: str, item: Plain, keys: Keys) -> Plain:
         """One of several values under a secret key: a header's, or a cookie with its name."""
-        if isinstance(item, str) and is_reference(item):
+        if isinstance(item, str) and is_reference(item) and item.strip("xX"):  # a dummy is
             return self._walk(item, keys)
         return self._item(label, item, keys) if isinstance(item, str | dict) else self._walk(item, keys)
 

@@ -179,6 +179,7 @@ class Replayer:
         early: tuple[int, int] | None,
     ) -> ReplayMismatchError | PastRecording:
         """Why this call may not come now."""
+        call = self._by_its_rules(call)
         if early is not None:
             at, missing = early
             return self._too_early(play, call, at, missing)
@@ -198,6 +199,19 @@ class Replayer:
         if play.number is not None:
             return faults.one_more_inside(self._where, play.number, call)
         return faults.one_more(self._where, call, self._count_same(call))
+
+    def _by_its_rules(self, call: Incoming) -> Incoming:
+        """The call as it is shown: without what the recording replaced by rules that the run has not."""
+        more = self._bindings.unruled()
+        if not more:
+            return call
+        self._where = replace(self._where, unruled=tuple(more))
+        self._redactor.also_keys(more)
+        shown = self._redactor.redact([call.target, call.args])
+        assert isinstance(shown, list)
+        target, args = shown
+        assert isinstance(target, dict)
+        return replace(call, target=target, args=args)
 
     def _too_early(self, play: Play, call: Incoming, at: int, missing: int) -> ReplayMismatchError:
         """The call is recorded, but another has to come first; or it is another line's to make."""
