@@ -81,7 +81,8 @@ class KnownValues:
             return False
         self._labels[value] = label
         encoded = _in_base64(value)
-        for form in dict.fromkeys((value, self.spelling(value), *_spellings(value), *encoded)):
+        forms = (value, self.spelling(value), *_spellings(value), *_other_letters(value), *encoded)
+        for form in dict.fromkeys(forms):
             if form not in self._values:
                 self._values[form] = value
                 self._index.add(form)
@@ -178,6 +179,14 @@ def _spellings(value: str) -> list[str]:
         forms += urls
         forms += (re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), url) for url in urls)
     return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
+
+
+def _other_letters(value: str) -> list[str]:
+    """A value in capitals, in small letters, in hexadecimal digits and as UTF-16 has it."""
+    digits = value.encode("utf-8", "surrogatepass").hex() if len(value) <= 1_000 else ""
+    wide = "\0".join(value) if value.isascii() else ""
+    forms = (value.upper(), value.lower(), digits, digits.upper(), wide)
+    return [form for form in forms if len(form) >= SHORTEST and form != value]
 
 
 def _in_base64(value: str) -> dict[str, int]:

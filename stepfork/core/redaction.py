@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from stepfork.core.model import Plain
+from stepfork.core.redaction_keys import Keys
 from stepfork.core.redaction_rules import Rules
 from stepfork.core.renaming import PLACEHOLDER, placeholders_in
 from stepfork.core.text_redaction import TextRedactor
-from stepfork.core.value_redaction import Keys, ValueRedactor
+from stepfork.core.value_redaction import ValueRedactor
 
 __all__ = ["Keys", "Redactor"]
 

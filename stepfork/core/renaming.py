@@ -29,6 +29,11 @@ _SPELLED: Final = re.compile(
     r"(?:%3[Cc]|\\u003[Cc]|&lt;)secret(?::|%3[Aa])(\w{1,64})(?::|%3[Aa])([1-9][0-9]{0,8})(?:%3[Ee]|\\u003[Ee]|&gt;)"
 )
 _SPELLINGS: Final = ("%3csecret", "003csecret", "&lt;secret")
+_OTHER_LETTERS: Final = (MARK.upper(), MARK.encode().hex(), MARK.encode().hex().upper())
+_CHANGED: Final = re.compile(
+    rf"(?i)<secret:\w{{1,64}}:[1-9][0-9]{{0,8}}>|{MARK.encode().hex()}(?:[0-9a-f]{{2}}){{3,150}}?3e"
+)
+"""A placeholder in capitals or in hexadecimal digits."""
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 IN_BASE64: Final = ("PHNlY3JldD", "xzZWNyZXQ6", "8c2VjcmV0O")
 """What stands of `MARK` in base64, by the place of its first byte in a group of three."""
@@ -37,7 +42,11 @@ IN_BASE64: Final = ("PHNlY3JldD", "xzZWNyZXQ6", "8c2VjcmV0O")
 def is_spelled(text: str) -> bool:
     """Whether a text may hold a placeholder as URLs, JSON and HTML spell it."""
     lower = text.lower() if "secret" in text else ""
-    return any(spelling in lower for spelling in _SPELLINGS)
+    return any(spelling in lower for spelling in _SPELLINGS) or _is_in_other_letters(text)
+
+
+def _is_in_other_letters(text: str) -> bool:
+    return any(mark in text for mark in _OTHER_LETTERS)
 
 
 def in_plain(text: str, brought: set[str] | None = None) -> str:
@@ -53,7 +62,18 @@ def in_plain(text: str, brought: set[str] | None = None) -> str:
         placeholder = f"{MARK}{found[1]}:{found[2]}>"
         return placeholder if brought is None or placeholder in brought else found[0]
 
-    return _SPELLED.sub(plain, text) if is_spelled(text) else text
+    text = _SPELLED.sub(plain, text) if is_spelled(text) else text
+    if not brought or not _is_in_other_letters(text):
+        return text
+    return _CHANGED.sub(lambda found: _as_it_was(found[0], brought), text)
+
+
+def _as_it_was(changed: str, brought: set[str]) -> str:
+    """The placeholder that a program made another spelling of, if it was given that."""
+    placeholder = changed.lower()
+    if not placeholder.startswith("<"):
+        placeholder = bytes.fromhex(placeholder).decode("utf-8", "replace")
+    return placeholder if placeholder in brought else changed
 
 
 def looks_like_one(text: str) -> bool:

@@ -16,10 +16,14 @@ from typing import Final
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
 from stepfork.core.secret_parts import basic_password
 from stepfork.core.secret_shapes import RUN, SHAPES, Span, is_reference, shaped
+from stepfork.core.secret_tables import cells_below
 
 _CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secret
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _AFTER_NAME: Final = frozenset("\"'`\\] \t=:0123456789")
+_AFTER_HEAD: Final = frozenset(",;|\t\r\n\"'`* 0123456789")
+_HEAD: Final = re.compile(r"[\w.-]{1,64}(?: [\w.-]{1,64}){0,2}\Z")
+"""The name of a column: no sentence, no code."""
 _SEPARATOR: Final = re.compile(
     r"""(?P<close>\\{0,8}["'`]?)\]?(?:[ ]is(?=:))?"""
     r"""[ \t]{0,3}(?:=>|:=|=(?!=)|:(?!:)(?:\*\*)?)[ \t]{0,3}(?P<quote>\\{0,8}["'`])?"""
@@ -100,18 +104,31 @@ def find(text: str, names: Names) -> tuple[list[Span], bool]:
     spans = list(shaped(text))
     named = False
     assigns = "=" in text or ":" in text
-    if assigns or " " in text:
+    if assigns or " " in text or "\n" in text:
         lower = _lower(text)
         spans += _credentials(text, lower)
         if assigns:
             found, named = _assignments(text, lower, names)
             spans += found
             named = named or ":\\" in text
+        if "\n" in text:
+            spans += _in_tables(text, lower, names)
     for hint, pattern in _FIELDS:
         if hint in text:
             spans += _fields(text, pattern, names)
             named = True
     return spans, named
+
+
+def _in_tables(text: str, lower: str, names: Names) -> Iterator[Span]:
+    """What stands below the name of a secret in a table."""
+    places = (end for word in names.words if word in lower for end in _places(lower, word, _AFTER_HEAD))
+    for start, end, label in cells_below(
+        text, places, lambda name: names.label(name if _HEAD.match(name) else "")
+    ):
+        value = text[start:end]
+        if len(value) >= 8 and not is_reference(value) and (_looks_secret(value) or label in names.extra):
+            yield Span(start, _CONTEXT, end, label)
 
 
 def _fields(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span]:

@@ -10,45 +10,44 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Any, Final
 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.changed_texts import BYTES
-from stepfork.core.model import OPAQUE, Plain, Tagged
+from stepfork.core.log_probabilities import respelled, spelled
+from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+from stepfork.core.redaction_keys import Keys, is_name
 from stepfork.core.secret_names import COOKIES
 from stepfork.core.secret_search import is_credible
-from stepfork.core.secret_shapes import RUN, is_reference
+from stepfork.core.secret_shapes import is_reference
 from stepfork.core.text_redaction import NAMED, TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
-_CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
 _CLASSES: Final = frozenset({"class", "enum"})
 """Tags of which the text is a name."""
 _NOT_OBJECTS: Final = frozenset({"map", "tuple", "set", "frozenset", "deque", "counter", "namespace"})
+_FRAMES: Final = frozenset({"dataframe", "series"})
+_WITH_NAMES: Final = _FRAMES | {"map"}
+"""Tags in which names stand elsewhere than as keys of a mapping."""
+_TEXTS_OF_ARRAY: Final = re.compile(r"([<>])U\d+\Z")
 _SEVERAL: Final = frozenset({"tuple", "set", "frozenset"})
 _LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
 
 
-class Keys(Enum):
-    """Which rules for keys hold in a value.
-
-    In texts inside of an `ANSWER` (JSON that a model wrote) and under ``arguments`` all of them do; a `WIRE`
-    is the answer itself as text.
-    """
-
-    ALL = 1
-    ANSWER = 2
-    WIRE = 3
-
-    def below(self, key: str) -> Keys:
-        """The rules that hold for what stands under a key."""
-        return _BELOW.get(key, self) if self is Keys.ANSWER else self
+def _values(form: Plain) -> list[Plain]:
+    """The values of a column, an index or an array."""
+    values = form.get("values") if isinstance(form, dict) else None
+    if isinstance(values, Tagged):
+        return _values(values.value)
+    return values if isinstance(values, list) else []
 
 
-_ENUMERATED: Final = frozenset({"role", "object", "type", "finish_reason", "status", "model"})
-_CONSTANT: Final = re.compile(r"[a-z][a-z0-9]{0,15}(?:[._/:-][a-z0-9]{1,15}){0,7}\Z")
-_BELOW: Final = {"arguments": Keys.ALL, "wire": Keys.WIRE}
+def _wide_enough(array: dict[str, Plain]) -> dict[str, Plain]:
+    """An array, of texts of a fixed width with the width of the longest: a placeholder may be longer."""
+    order = _TEXTS_OF_ARRAY.match(str(array.get("dtype")))
+    if order is None:
+        return array
+    return {**array, "dtype": f"{order[1]}U{max(map(len, texts_in(array.get('values'))), default=1)}"}
 
 
 def _said(value: Tagged) -> str:
@@ -57,15 +56,6 @@ def _said(value: Tagged) -> str:
         return base64.b64decode(str(value.value), validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         return ""
-
-
-def _is_name(key: str, text: str, fields: dict[str, Plain], keys: Keys) -> bool:
-    """Whether a text names the class of an error, or is one of the constants of an SDK's answer."""
-    if key == "class":
-        return ("args" in fields or "init" in fields) and _CLASS.match(text) is not None
-    if keys is not Keys.ANSWER or key not in _ENUMERATED:
-        return False
-    return _CONSTANT.match(text) is not None and RUN.search(text) is None
 
 
 class ValueRedactor:
@@ -151,8 +141,10 @@ class ValueRedactor:
                 stack.extend(item)
                 if keys is Keys.ALL and self._labels_in(item):
                     clean = False
+                if whole := spelled(item):
+                    stack.append(whole)
             elif isinstance(item, Tagged) and item.tag not in OPAQUE:
-                if item.tag in BYTES or item.tag == "map":
+                if item.tag in BYTES or item.tag in _WITH_NAMES:
                     clean = False
                 if item.tag not in BYTES:
                     stack.append(item.value)
@@ -170,7 +162,7 @@ class ValueRedactor:
             named, label = (self._named_by(value) if keys is Keys.ALL else None) or ("", "")
             for key, old in value.items():
                 name = self._texts.redact_key(key)
-                if isinstance(old, str) and _is_name(key, old, value, keys):
+                if isinstance(old, str) and is_name(key, old, value, keys):
                     mapping[name] = old
                     continue
                 own = label if key == named else self._texts.label(key, keys is Keys.ALL)
@@ -179,12 +171,24 @@ class ValueRedactor:
                 mapping[name] = new
             return mapping if changed else value
         if isinstance(value, list):
+            if whole := spelled(value):
+                return self._spelled(value, whole, keys)
             labels = self._labels_in(value) if keys is Keys.ALL else {}
             items = [self._item(labels.get(at, ""), item, keys) for at, item in enumerate(value)]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         if isinstance(value, Tagged):
             return self._tagged(value, keys)
         return value
+
+    def _spelled(self, entries: list[Plain], whole: str, keys: Keys) -> Plain:
+        """Tokens with their log probabilities: what they spell together may be a secret, none of them is."""
+        shown = self._texts.redact(whole)
+        items = entries if shown == whole else respelled(entries, shown)
+        new = [
+            was if was is not now else self._walk(was, Keys.ANSWER)
+            for was, now in zip(items, entries, strict=True)
+        ]
+        return new if any(now is not was for now, was in zip(new, entries, strict=True)) else entries
 
     def _item(self, label: str, value: Plain, keys: Keys) -> Plain:
         """What stands under a key with this label."""
@@ -199,6 +203,13 @@ class ValueRedactor:
             if isinstance(value, Tagged) and value.tag in _SEVERAL:
                 inner = self._item(label, value.value, keys)
                 return value if inner is value.value else Tagged(value.tag, inner)
+            if label in COOKIES and isinstance(value, dict) and not {"name", "value", "type"} & value.keys():
+                jar = {key: self._item(label, item, keys) for key, item in value.items()}
+                return (
+                    jar
+                    if any(new is not old for new, old in zip(jar.values(), value.values(), strict=True))
+                    else value
+                )
             if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
                 rest: Any = self._walk({**value, "value": ""}, keys)
                 return {**rest, "value": self._texts.keyed(label, str(value["value"]))}
@@ -221,13 +232,56 @@ class ValueRedactor:
                 return value
             return Tagged(value.tag, pairs)
         inner = self._walk(value.value, keys)
-        if isinstance(inner, dict) and isinstance(value.value, dict) and value.tag not in _NOT_OBJECTS:
+        if value.tag in _FRAMES and isinstance(inner, dict) and isinstance(value.value, dict):
+            inner = self._frame(value.value, inner)
+        elif isinstance(inner, dict) and isinstance(value.value, dict) and value.tag not in _NOT_OBJECTS:
             inner |= {key: value.value[key] for key in ("class", "of") if key in value.value}
         if inner is value.value:
             return value
+        if value.tag == "array" and isinstance(inner, dict):
+            inner = _wide_enough(inner)
         if value.tag in ("set", "frozenset") and isinstance(inner, list):
             inner = sorted(inner, key=canonical_text)
         return Tagged(value.tag, inner)
+
+    def _frame(self, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """A data frame or series, the cells replaced whose column or row has the name of a secret."""
+        index = old.get("index")
+        rows = [self._texts.label(name) if isinstance(name, str) else "" for name in _values(index)]
+        if "columns" in old:
+            pairs = zip(old["columns"], new["columns"], strict=True)
+            new = {**new, "columns": [self._column(was, now, rows) for was, now in pairs]}
+        else:
+            new = self._column(old, new, rows)
+        if isinstance(index, dict):
+            new = {**new, "index": self._column(index, new["index"], [])}
+        return old if new == old else new
+
+    def _column(self, old: dict[str, Any], new: dict[str, Any], rows: list[str]) -> dict[str, Any]:
+        name = old.get("name")
+        if isinstance(name, Tagged) and isinstance(name.value, list) and name.value:
+            name = name.value[-1]  # the last level of several
+        label = self._texts.label(name) if isinstance(name, str) else ""
+        if not label and not any(rows):
+            return new
+        shown = {"values": self._cells(old.get("values"), new.get("values"), label, rows)}
+        shown["categories"] = self._cells(old.get("categories"), new.get("categories"), label, [])
+        return {key: shown.get(key, item) for key, item in new.items()}
+
+    def _cells(self, old: Plain, new: Plain, label: str, rows: list[str]) -> Plain:
+        if isinstance(old, Tagged) and isinstance(new, Tagged) and isinstance(new.value, dict):
+            return Tagged(
+                new.tag,
+                {**new.value, "values": self._cells(_values(old.value), _values(new.value), label, rows)},
+            )
+        if not isinstance(old, list) or not isinstance(new, list):
+            return new
+        labels = [label or row for row in rows] or [label] * len(old)
+        cells = zip(old, new, labels, strict=True)
+        return [
+            self._texts.keyed(own, was) if own and was and isinstance(was, str) else now
+            for was, now, own in cells
+        ]
 
     def _pair(self, pair: Plain, keys: Keys) -> Plain:
         """A key and its value, of a mapping whose keys are not all texts."""
