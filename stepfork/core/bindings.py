@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from stepfork.core.model import Plain, Tagged, texts_in
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER, SHORTEST, is_other, label_of, placeholders_in
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, is_other, label_of, placeholders_in
 from stepfork.core.secret_names import COOKIES, normalise
 from stepfork.core.secret_parts import holds_only_secrets
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from stepfork.core.renaming import MARK, SHORTEST
+from stepfork.core.placeholder_texts import MARK, SHORTEST
 from stepfork.core.secret_names import COOKIES, MODEL, is_word
 
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
@@ -88,14 +88,17 @@ class KnownValues:
                 self._index.add(form)
                 if form in encoded:
                     self._shifts[form] = encoded[form]
-            probe = max(_PROBE.findall(form), key=len, default="")
-            if len(probe) < SHORTEST:
-                self._unprobed = len(self._labels)
-            else:
-                if probe not in self._probes:
-                    self._probe_index.add(probe)
-                self._probes[probe] = len(self._labels)
+            for written in _in_base64(form) if "\0" in form else (form,):  # a file has such bytes in base64
+                self._probe(max(_PROBE.findall(written), key=len, default=""))
         return True
+
+    def _probe(self, probe: str) -> None:
+        if len(probe) < SHORTEST:
+            self._unprobed = len(self._labels)
+            return
+        if probe not in self._probes:
+            self._probe_index.add(probe)
+        self._probes[probe] = len(self._labels)
 
     def find(self, text: str) -> Iterator[Known]:
         """Every known value in a text; places may overlap."""

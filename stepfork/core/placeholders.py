@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepfork.core.renaming import MARK, OTHER, PLACEHOLDER
+from stepfork.core.placeholder_texts import MARK, OTHER, PLACEHOLDER
 
 
 class Placeholders:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from stepfork.core.model import Plain
+from stepfork.core.placeholder_texts import PLACEHOLDER, placeholders_in
 from stepfork.core.redaction_keys import Keys
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import PLACEHOLDER, placeholders_in
 from stepfork.core.text_redaction import TextRedactor
 from stepfork.core.value_redaction import ValueRedactor
 

@@ -11,7 +11,7 @@ import binascii
 import re
 from typing import Final, NamedTuple
 
-from stepfork.core.renaming import MARK, PLACEHOLDER
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER
 from stepfork.core.secret_names import COOKIES
 from stepfork.core.secret_shapes import RUN
 

@@ -14,13 +14,21 @@ from typing import Final, TypeAlias
 
 from stepfork.core.json_texts import JSONISH, is_blob, is_json, strings
 from stepfork.core.known_values import BASE64, KnownValues, in_base64
+from stepfork.core.placeholder_texts import (
+    MARK,
+    PLACEHOLDER,
+    SHORTEST,
+    escaped,
+    in_plain,
+    is_spelled,
+    looks_like_one,
+)
 from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, escaped, in_plain, is_spelled, looks_like_one
 from stepfork.core.secret_names import Names, normalise
 from stepfork.core.secret_parts import Part, parts_of
-from stepfork.core.secret_search import find, is_credible, spelled_out
-from stepfork.core.secret_shapes import LABELS
+from stepfork.core.secret_search import find, spelled_out
+from stepfork.core.secret_shapes import LABELS, is_credible
 
 NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
 """How a name and its value stand as fields: variables, headers, cookies, parts of a form."""

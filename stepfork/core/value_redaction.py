@@ -18,8 +18,7 @@ from stepfork.core.log_probabilities import respelled, spelled
 from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
 from stepfork.core.redaction_keys import Keys, is_name
 from stepfork.core.secret_names import COOKIES
-from stepfork.core.secret_search import is_credible
-from stepfork.core.secret_shapes import is_reference
+from stepfork.core.secret_shapes import is_credible, is_reference
 from stepfork.core.text_redaction import NAMED, TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")

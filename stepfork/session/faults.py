@@ -19,7 +19,7 @@ from stepfork.core import wording
 from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
-from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.text_redaction import OWN_PATTERN
 from stepfork.errors import CassetteNotFoundError, RecordingError, ReplayMismatchError
 

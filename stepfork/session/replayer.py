@@ -15,8 +15,8 @@ from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.order import Order
+from stepfork.core.placeholder_texts import unescaped_value
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import unescaped_value
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepfork.core.model import Tagged
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.redaction import Keys, Redactor
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import PLACEHOLDER, Renaming
+from stepfork.core.renaming import Renaming
 
 # one long random text to cut samples from; no part of it is a real secret
 R = "q7ZxT4mWv9KcP2hJ8rLd5NfY3sBg6tVa1EuXo0Ik" * 4
