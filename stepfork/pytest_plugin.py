@@ -7,7 +7,7 @@ heavy and installs nothing unless stepfork is configured.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -42,6 +42,7 @@ class Plugin:
         self.notes: dict[str, str] = {}  # by cassette
         self.running = ""  # the test that runs now
         self.run: Run | None = None  # and its session
+        self._of_fixtures: dict[Run, bool] = {}  # sessions of fixtures in use, and whether they are torn down
         self._counted = ""  # the last test that had a session which took a call
         self._recorded: dict[str, tuple[str, list[Any]]] = {}  # cassette -> who recorded it, and what
         self._stop_listening = active.on_close(self._closed)
@@ -70,8 +71,29 @@ class Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """What is shown of a test's warnings is shown without the secrets that its session knows."""
-        if self.run is not None and self.run.touched:
-            redact_warning(warning_message, self.run.redactor.redact_text)
+        if self.run is not None:
+            redact_warning(warning_message, lambda text: self.redacted(text, self.run))
+
+    def of_fixture(self, run: Run) -> Callable[[], None]:
+        """From now on what a fixture's session knows to be secret is shown of no test; gives the end of it."""
+        if not run.touched:
+            return lambda: None
+        self._of_fixtures[run] = False
+        return lambda: self._of_fixtures.update({run: True})
+
+    def forget(self) -> None:
+        """The fixtures that were torn down with the last test serve no other one."""
+        for run in [run for run, is_over in self._of_fixtures.items() if is_over]:
+            del self._of_fixtures[run]
+
+    def redacted(self, text: str, run: Run | None) -> str:
+        """What is shown of a test, without the secrets that its session or those of its fixtures know."""
+        if run is not None and run.touched:
+            text = run.redactor.redact_text(text)
+        for other in tuple(self._of_fixtures):
+            if other.redactor.mentions(text):
+                text = other.redactor.redact_text(text)
+        return text
 
     def shared(self, run: Run, who: str) -> ConfigError | None:
         """The fault of a cassette that two tests or fixtures of this run record with different calls."""
@@ -196,6 +218,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Makes the test's session, which opens with the first call. Fixtures have sessions of their own."""
     plugin = item.config.stash[_STASH]
     plugin.running, plugin.run = item.nodeid, None
+    plugin.forget()
     try:
         session = plugin.sessions.of_test(item)
         plugin.run = item.stash[_RUN] = session.__enter__()
@@ -268,7 +291,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """An expected failure expects the test's own failure: a drifted trajectory is none.
 
-    What is shown of a test that made calls is shown without the secrets that its session knows, and an error
+    What is shown of a test is shown without the secrets that its session or a fixture's knows, and an error
     of stepfork's without its source.
     """
     error = None if call.excinfo is None or item.config.getoption("fulltrace") else call.excinfo.value
@@ -281,9 +304,8 @@ def pytest_runtest_makereport(
         del report.wasxfail
         report.outcome = "failed"
         report.longrepr = f"expected to fail, but not like this:\n{fault}"
-    run = item.stash.get(_RUN, None)
-    if run is not None and run.touched:
-        redact_report(report, run.redactor.redact_text)
+    run, plugin = item.stash.get(_RUN, None), item.config.stash[_STASH]
+    redact_report(report, lambda text: plugin.redacted(text, run))
     return report
 
 
@@ -315,6 +337,7 @@ def pytest_fixture_setup(
         with suppress(OSError):  # whoever uses it gets the error
             workspace.basetemp = str(result.getbasetemp())
     fixturedef.addfinalizer(run.hand_over_no_more)
+    fixturedef.addfinalizer(plugin.of_fixture(run))
     return result
 
 
