@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +52,7 @@ class PytestRun:
         self._notes: dict[str, str] = {}  # by cassette
         self._running = ""  # the test that runs now
         self._run: Run | None = None  # and its session
+        self._of_fixtures: dict[Run, bool] = {}  # sessions of fixtures in use; whether they are torn down
         self._counted = ""  # the last test that had a session which took a call
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._unused: list[Path] = []
@@ -74,6 +75,7 @@ class PytestRun:
     def begin(self, item: pytest.Item) -> None:
         """Makes the test's session, which opens with the first call."""
         self._running, self._run = item.nodeid, None
+        self._forget_fixtures()
         try:
             session = self.sessions.of_test(item)
             self._run = item.stash[_RUN] = session.__enter__()
@@ -156,14 +158,34 @@ class PytestRun:
         elif call.when == "teardown":
             self._verdicts.pop(item.nodeid, None)
         run = item.stash.get(_RUN, None)
-        if run is not None and run.touched:
-            redact_report(report, run.redactor.redact_text)
+        redact_report(report, lambda text: self._redacted(text, run))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """What is shown of a test's warnings is shown without the secrets that its session knows."""
-        if self._run is not None and self._run.touched:
-            redact_warning(warning_message, self._run.redactor.redact_text)
+        if self._run is not None:
+            redact_warning(warning_message, lambda text: self._redacted(text, self._run))
+
+    def hide_of_fixture(self, run: Run) -> Callable[[], None]:
+        """From now on what a fixture's session knows as secret is shown of no test; gives its end."""
+        if not run.touched:
+            return lambda: None
+        self._of_fixtures[run] = False
+        return lambda: self._of_fixtures.update({run: True})
+
+    def _forget_fixtures(self) -> None:
+        """The fixtures that were torn down with the last test serve no other one."""
+        for run in [run for run, is_over in self._of_fixtures.items() if is_over]:
+            del self._of_fixtures[run]
+
+    def _redacted(self, text: str, run: Run | None) -> str:
+        """What is shown of a test, without the secrets that its session or those of its fixtures know."""
+        if run is not None and run.touched:
+            text = run.redactor.redact_text(text)
+        for other in tuple(self._of_fixtures):
+            if other.redactor.mentions(text):
+                text = other.redactor.redact_text(text)
+        return text
 
     def _put_verdict(self, item: pytest.Item, report: pytest.TestReport) -> None:
         verdict = self._verdict(item)
@@ -266,6 +288,7 @@ class Setup:
         """Ends it; threads that it started serve the tests until the fixture is torn down."""
         self._pytest_run.settle(self._session, self._run, self._who, None)
         fixturedef.addfinalizer(self._run.hand_over_no_more)
+        fixturedef.addfinalizer(self._pytest_run.hide_of_fixture(self._run))
 
 
 class NoneRefused:

@@ -18,7 +18,7 @@ from stepfork.api import Session
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.secret_search import is_credible
+from stepfork.core.secret_shapes import is_credible
 from stepfork.errors import ConfigError
 from stepfork.pytest_shared import Shared
 from stepfork.session import config

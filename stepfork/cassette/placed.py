@@ -8,7 +8,7 @@ from typing import Any
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks
 from stepfork.core.model import Plain, Tagged
-from stepfork.core.renaming import unescaped_value
+from stepfork.core.placeholder_texts import unescaped_value
 
 
 def check_at(field: str, value: Plain) -> None:

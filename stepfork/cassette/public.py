@@ -11,7 +11,7 @@ from stepfork.cassette.placed import look_at
 from stepfork.cassette.stream import text_of
 from stepfork.cassette.values import ClassPolicy
 from stepfork.core.model import Call, Plain, Recorded
-from stepfork.core.renaming import unescaped
+from stepfork.core.placeholder_texts import unescaped
 from stepfork.errors import CassetteError
 
 

@@ -24,7 +24,7 @@ from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import BadMark, Lanes, Mark, assemble
 from stepfork.core.model import Call, Plain, Recorded, Status, Trajectory, describe
-from stepfork.core.renaming import IN_BASE64, MARK, unescaped_value
+from stepfork.core.placeholder_texts import IN_BASE64, MARK, unescaped_value
 from stepfork.errors import CassetteError
 
 _PARTIAL: Final = re.compile(r"\.partial(\.\d+)?\.yaml\Z")

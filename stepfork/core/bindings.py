@@ -10,13 +10,15 @@ eight characters if a further call, an answer or the output shows the placeholde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from stepfork.core.model import Plain, Tagged, texts_in
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER, SHORTEST, is_other, label_of, placeholders_in
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import PLACEHOLDER, is_other, label_of, placeholders_in
-from stepfork.core.secret_names import normalise
+from stepfork.core.secret_names import COOKIES, normalise
+from stepfork.core.secret_parts import holds_only_secrets
 
 _ALWAYS: Final = 1 << 62
 
@@ -72,6 +74,10 @@ class Shown:
             self._answers.setdefault(placeholder, False)
             self._asked[placeholder] = _ALWAYS
 
+    def labels(self) -> Iterator[str]:
+        """The labels of all of them."""
+        return map(label_of, self._answers)
+
     def is_answers(self, placeholder: str) -> bool:
         """Whether an answer was the first to have it."""
         return self._answers.get(placeholder, False)
@@ -90,13 +96,23 @@ class Shown:
         return others != (at, at) or self._given.get(placeholder, -1) >= at
 
 
+_NAMED: Final = re.compile(
+    r"([A-Za-z][\w-]{0,63})[^\w<>]{1,12}(?:(?i:bearer|basic|token|apikey|bot)[ \t]+)?\Z"
+)
+_IN_URL: Final = re.compile(r"://[^\s/@]{0,64}:?\Z")
+
+
 def _under_their_keys(value: Plain) -> Iterator[str]:
-    """The placeholders that stand as whole values under the key they are labelled with."""
-    if isinstance(value, dict):
+    """The placeholders that stand under the key they are labelled with, or that a text says so of."""
+    if isinstance(value, str):
+        if MARK in value:
+            yield from _named_in(value)
+    elif isinstance(value, dict):
         for key, item in value.items():
-            found = PLACEHOLDER.fullmatch(item) if isinstance(item, str) else None
-            if found is not None and found[1] == normalise(key):
-                yield found[0]
+            if isinstance(item, str) and MARK in item:
+                label = normalise(key)
+                yield from (found for found in placeholders_in(item) if label_of(found) == label)
+                yield from _named_in(item)
             else:
                 yield from _under_their_keys(item)
     elif isinstance(value, list):
@@ -104,6 +120,20 @@ def _under_their_keys(value: Plain) -> Iterator[str]:
             yield from _under_their_keys(item)
     elif isinstance(value, Tagged) and value.tag != "secret":
         yield from _under_their_keys(value.value)
+
+
+def _named_in(text: str) -> Iterator[str]:
+    """The placeholders that a text gives away: ``password=...``, ``https://bob:...@host``, a cookie."""
+    for found in PLACEHOLDER.finditer(text):
+        head = text[max(0, found.start() - 90) : found.start()]
+        named = _NAMED.search(head)
+        if (
+            (named is not None and normalise(named[1]) == found[1])
+            or _IN_URL.search(head)
+            or (found[1] in COOKIES and "cookie" in head.lower())
+            or "Basic <secret:" in head
+        ):
+            yield found[0]
 
 
 class Bindings:
@@ -127,7 +157,8 @@ class Bindings:
         self._redactor = redactor
         self._make = shown
         self._shown: Shown | None = None
-        self._values: dict[str, str] = {}  # recorded placeholder -> what it stands for
+        self._values: dict[str, str] = {}  # recorded placeholder, or several -> what it stands for
+        self._together: list[str] = []  # several side by side, of which not all are known yet
 
     def was_brought(self, placeholder: str) -> bool:
         """Whether the program was given a placeholder."""
@@ -140,6 +171,22 @@ class Bindings:
             return False
         return here == value or (is_other(here) and self._redactor.meant(here) == (value, False))
 
+    def is_dummy_for(self, recorded: str, here: str) -> bool:
+        """Whether a dummy of the run stands for a value that is put together otherwise: ``Cookie: x`` for a
+        cookie with its name, of which no part was used before or came with an answer; or the other way round.
+        """
+        if PLACEHOLDER.fullmatch(here) and is_other(here) and holds_only_secrets(recorded):
+            parts = list(placeholders_in(recorded))
+            known = self._redactor.labels(here)
+            return any(label_of(part) in known for part in parts) and all(map(self._is_free, parts))
+        if PLACEHOLDER.fullmatch(recorded) and holds_only_secrets(here) and self._is_free(recorded):
+            return any(label_of(part) == label_of(recorded) for part in placeholders_in(here))
+        return False
+
+    def _is_free(self, recorded: str) -> bool:
+        """Whether a recorded placeholder may still stand for anything of the program's own."""
+        return recorded not in self._values and not self._redactor.was_brought(recorded)
+
     def may_be(self, recorded: str, here: str) -> bool:
         """Whether a placeholder or text of the run may be what a recorded one stands for."""
         if recorded in self._values:
@@ -149,6 +196,12 @@ class Bindings:
             return False
         if self._shown is None:
             self._shown = self._make()
+        if is_text and (several := _apart(recorded)):
+            return all(self.may_be(part, here) for part in several) and self._fits(recorded, here, {})
+        value = here if is_text else self._redactor.meant(here)[0]
+        for together in self._together:
+            if recorded in together and not self._fits(together, self._values[together], {recorded: value}):
+                return False
         came = self._shown.is_answers(recorded) and self._redactor.was_brought(recorded)
         if came and self._shown.is_given(recorded):
             return False
@@ -158,14 +211,53 @@ class Bindings:
             return self._shown.is_handed_later(recorded, self.at)
         return self._shown.is_later(recorded, self.at)
 
+    def unruled(self) -> list[str]:
+        """The labels of what the recording replaced by rules that this run has not."""
+        if self._shown is None:
+            self._shown = self._make()
+        return sorted({label for label in self._shown.labels() if not self._redactor.has_rule(label)})
+
     def commit(self, pairs: Mapping[str, str]) -> None:
         """From now on the run's secrets are what they turned out to be."""
         for recorded, here in pairs.items():
             if recorded == here:
                 continue
-            if PLACEHOLDER.fullmatch(here) is None:
-                self._values[recorded] = here
-                here = self._redactor.learn(here, label_of(recorded))
-            else:
+            if PLACEHOLDER.fullmatch(here) is not None:
                 self._values[recorded] = self._redactor.meant(here)[0]
-            self._redactor.bind(here, recorded)
+                self._redactor.bind(here, recorded)
+            elif recorded not in self._values:
+                self._values[recorded] = here
+                if _apart(recorded):
+                    self._together.append(recorded)
+                else:
+                    self._redactor.bind(self._redactor.learn(here, label_of(recorded)), recorded)
+        if self._together:
+            self._tell_apart()
+
+    def _fits(self, together: str, text: str, known: Mapping[str, str]) -> bool:
+        """Whether a text may be these placeholders side by side."""
+        return re.fullmatch(self._pattern(together, known), text, re.DOTALL) is not None
+
+    def _pattern(self, together: str, known: Mapping[str, str]) -> str:
+        values = {**self._values, **known}
+        parts = _apart(together)
+        return "".join(
+            re.escape(values[part]) if part in values else f"(.{{{SHORTEST},}}?)" for part in parts
+        )
+
+    def _tell_apart(self) -> None:
+        """Where all but one of several side by side are known, the last one is too."""
+        for together in tuple(self._together):
+            unknown = [part for part in _apart(together) if part not in self._values]
+            if len(unknown) > 1:
+                continue
+            self._together.remove(together)
+            found = re.fullmatch(self._pattern(together, {}), self._values[together], re.DOTALL)
+            if unknown and found is not None:
+                self.commit({unknown[0]: found[1]})
+
+
+def _apart(several: str) -> list[str]:
+    """The placeholders of several side by side; none if it is a single one."""
+    found = [match[0] for match in PLACEHOLDER.finditer(several)]
+    return found if len(found) > 1 else []

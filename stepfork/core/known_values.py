@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from stepfork.core.renaming import MARK, SHORTEST
+from stepfork.core.placeholder_texts import MARK, SHORTEST
 from stepfork.core.secret_names import COOKIES, MODEL, is_word
 
 _MASK: Final = re.compile(r"[*•._=#-]+\Z|\s+\Z")
@@ -81,20 +81,24 @@ class KnownValues:
             return False
         self._labels[value] = label
         encoded = _in_base64(value)
-        for form in dict.fromkeys((value, self.spelling(value), *_spellings(value), *encoded)):
+        forms = (value, self.spelling(value), *_spellings(value), *_other_letters(value), *encoded)
+        for form in dict.fromkeys(forms):
             if form not in self._values:
                 self._values[form] = value
                 self._index.add(form)
                 if form in encoded:
                     self._shifts[form] = encoded[form]
-            probe = max(_PROBE.findall(form), key=len, default="")
-            if len(probe) < SHORTEST:
-                self._unprobed = len(self._labels)
-            else:
-                if probe not in self._probes:
-                    self._probe_index.add(probe)
-                self._probes[probe] = len(self._labels)
+            for written in _in_base64(form) if "\0" in form else (form,):  # a file has such bytes in base64
+                self._probe(max(_PROBE.findall(written), key=len, default=""))
         return True
+
+    def _probe(self, probe: str) -> None:
+        if len(probe) < SHORTEST:
+            self._unprobed = len(self._labels)
+            return
+        if probe not in self._probes:
+            self._probe_index.add(probe)
+        self._probes[probe] = len(self._labels)
 
     def find(self, text: str) -> Iterator[Known]:
         """Every known value in a text; places may overlap."""
@@ -178,6 +182,14 @@ def _spellings(value: str) -> list[str]:
         forms += urls
         forms += (re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), url) for url in urls)
     return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
+
+
+def _other_letters(value: str) -> list[str]:
+    """A value in capitals, in small letters, in hexadecimal digits and as UTF-16 has it."""
+    digits = value.encode("utf-8", "surrogatepass").hex() if len(value) <= 1_000 else ""
+    wide = "\0".join(value) if value.isascii() else ""
+    forms = (value.upper(), value.lower(), digits, digits.upper(), wide)
+    return [form for form in forms if len(form) >= SHORTEST and form != value]
 
 
 def _in_base64(value: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from stepfork.core.matching import ABSENT, Mismatch
 from stepfork.core.model import Incoming, Plain, Tagged
-from stepfork.core.renaming import MARK, PLACEHOLDER, opened, placeholders_in
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER, opened, placeholders_in
 
 ANOTHER: Final = "<another text>"
 

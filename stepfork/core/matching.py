@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Incoming, Plain, Tagged, texts_in
-from stepfork.core.renaming import MARK, opened
+from stepfork.core.placeholder_texts import MARK, opened
 
 
 class _Absent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepfork.core.renaming import MARK, OTHER, PLACEHOLDER
+from stepfork.core.placeholder_texts import MARK, OTHER, PLACEHOLDER
 
 
 class Placeholders:
@@ -16,6 +16,8 @@ class Placeholders:
         replays: whether this numbers the secrets of a replay: what the recording does not know yet is
             ``<secret:LABEL:other-N>``, which no recording holds.
         brought: the recording's placeholders that the program of a replay was given.
+        answering: whether what gets a placeholder now comes with an answer.
+        answers: the placeholders that first came with one.
 
     >>> placeholders = Placeholders()
     >>> [placeholders.of("token", value) for value in ("a", "b", "a")]
@@ -27,6 +29,8 @@ class Placeholders:
     def __init__(self) -> None:
         self.replays = False
         self.brought: set[str] = set()
+        self.answering = False
+        self.answers: set[str] = set()
         self._given: dict[tuple[str, str], str] = {}  # the label is "" for a value that spreads
         self._numbers: dict[str, int] = {}
         self._met: dict[str, set[str]] = {}
@@ -44,8 +48,14 @@ class Placeholders:
             placeholder = f"{MARK}{label}:{OTHER if self.replays else ''}{number}>"
             self._given[key] = placeholder
             self._values[placeholder] = key
+            if self.answering:
+                self.answers.add(placeholder)
         self._met.setdefault(placeholder, set()).add(label)
         return placeholder
+
+    def given(self, value: str) -> str:
+        """What stands for a value that spreads; "" if nothing does yet."""
+        return self._given.get(("", value), "")
 
     def reserve(self, text: str) -> None:
         """Takes note of the placeholders in a text, so that no other value gets the number of one."""

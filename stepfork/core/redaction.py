@@ -1,71 +1,22 @@
-"""Replaces secrets in plain values, consistently within a session. Knows no file, no SDK and no clock.
+"""What a session knows of its secrets: replaces them, learns of them, tells what stands for which.
 
-What is a secret in a text, and what stands for it, is decided in `text_redaction`.
+Knows no file, no SDK and no clock; what is replaced is decided in `value_redaction` and `text_redaction`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 import threading
-from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
-from stepfork.core.canonical import canonical_text
-from stepfork.core.changed_texts import BYTES
-from stepfork.core.model import OPAQUE, Plain, Tagged
+from stepfork.core.model import Plain
+from stepfork.core.placeholder_texts import PLACEHOLDER, placeholders_in
+from stepfork.core.redaction_keys import Keys
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import PLACEHOLDER, placeholders_in
-from stepfork.core.secret_shapes import RUN, is_reference
 from stepfork.core.text_redaction import TextRedactor
+from stepfork.core.value_redaction import ValueRedactor
 
-_ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
-_CLASS: Final = re.compile(r"[\w.]+:[\w.<>]+\Z")
-_CLASSES: Final = frozenset({"class", "enum"})
-"""Tags of which the text is a name."""
-_NOT_OBJECTS: Final = frozenset({"map", "tuple", "set", "frozenset", "deque", "counter", "namespace"})
-_SEVERAL: Final = frozenset({"tuple", "set", "frozenset"})
-_LOOKED_AT: Final = frozenset({str, dict, list, Tagged})
-
-
-class Keys(Enum):
-    """Which rules for keys hold in a value.
-
-    In texts inside of an `ANSWER` (JSON that a model wrote) and under ``arguments`` all of them do; a `WIRE`
-    is the answer itself as text.
-    """
-
-    ALL = 1
-    ANSWER = 2
-    WIRE = 3
-
-    def below(self, key: str) -> Keys:
-        """The rules that hold for what stands under a key."""
-        return _BELOW.get(key, self) if self is Keys.ANSWER else self
-
-
-_ENUMERATED: Final = frozenset({"role", "object", "type", "finish_reason", "status", "model"})
-_CONSTANT: Final = re.compile(r"[a-z][a-z0-9]{0,15}(?:[._/:-][a-z0-9]{1,15}){0,7}\Z")
-_BELOW: Final = {"arguments": Keys.ALL, "wire": Keys.WIRE}
-
-
-def _said(value: Tagged) -> str:
-    """What bytes say, if it is a name."""
-    try:
-        return base64.b64decode(str(value.value), validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        return ""
-
-
-def _is_name(key: str, text: str, fields: dict[str, Plain], keys: Keys) -> bool:
-    """Whether a text names the class of an error, or is one of the constants of an SDK's answer."""
-    if key == "class":
-        return ("args" in fields or "init" in fields) and _CLASS.match(text) is not None
-    if keys is not Keys.ANSWER or key not in _ENUMERATED:
-        return False
-    return _CONSTANT.match(text) is not None and RUN.search(text) is None
+__all__ = ["Keys", "Redactor"]
 
 
 class Redactor:
@@ -79,6 +30,7 @@ class Redactor:
     def __init__(self, rules: Rules | None = None, *, replays: bool = False) -> None:
         self._texts = TextRedactor(rules or Rules())
         self._texts.placeholders.replays = replays
+        self._values = ValueRedactor(self._texts)
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -118,13 +70,7 @@ class Redactor:
         with self._lock:
             self._texts.raw = raw
             try:
-                if self._is_clean(value, keys):
-                    return value
-                while True:  # from the start each time: what is found later may be more than a part
-                    known = self.count, len(self._texts.placeholders.brought)
-                    redacted = self._walk(value, keys)
-                    if (self.count, len(self._texts.placeholders.brought)) == known:
-                        return redacted
+                return self._values.redact(value, keys)
             finally:
                 self._texts.raw = False
 
@@ -169,6 +115,25 @@ class Redactor:
         """
         return bool(self._texts.label(key))
 
+    def has_rule(self, label: str) -> bool:
+        """Whether anything is replaced under a label here; one with other settings may have replaced more.
+
+        >>> Redactor().has_rule("api_key"), Redactor().has_rule("customer_number")
+        (True, False)
+        """
+        return self._texts.has_rule(label)
+
+    def also_keys(self, keys: Iterable[str]) -> None:
+        """From now on what stands under these keys is a secret too.
+
+        >>> redactor = Redactor()
+        >>> redactor.also_keys(["customer_number"])
+        >>> redactor.redact({"customerNumber": "K-1"})
+        {'customerNumber': '<secret:customer_number:1>'}
+        """
+        with self._lock:
+            self._texts.also_keys(keys)
+
     def learn_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Takes what stands in the headers of a request for secret from now on, where their names say so.
 
@@ -183,7 +148,24 @@ class Redactor:
                 if label:
                     self._texts.learn_parts(label, value)
 
-    def bring(self, value: Plain) -> None:
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """What is redacted meanwhile comes with an answer: it was not the program's own.
+
+        >>> redactor = Redactor()
+        >>> with redactor.answering():
+        ...     _ = redactor.redact({"token": "q7Zx4mW9aa"})
+        >>> redactor.redact({"token": "v1.q7Zx4mW9aa"})
+        {'token': '<secret:token:2><secret:token:1>'}
+        """
+        with self._lock:
+            self._texts.placeholders.answering = True
+            try:
+                yield
+            finally:
+                self._texts.placeholders.answering = False
+
+    def bring(self, value: Plain, *, is_answer: bool = True) -> None:
         """Takes note of the placeholders in a recorded value that the program of a replay is given.
 
         >>> redactor = Redactor(replays=True)
@@ -192,7 +174,10 @@ class Redactor:
         '<secret:token:1> <=secret:token:2>'
         """
         with self._lock:
-            self._texts.bring(placeholders_in(value))
+            found = list(placeholders_in(value))
+            self._texts.bring(found)
+            if is_answer:
+                self._texts.placeholders.answers.update(found)
 
     def was_brought(self, placeholder: str) -> bool:
         """Whether the program of a replay was given a placeholder."""
@@ -210,149 +195,3 @@ class Redactor:
         """From now on `recorded` stands for what a placeholder of this replay stood for."""
         with self._lock:
             self._texts.bind(placeholder, recorded)
-
-    def _is_clean(self, value: Plain, keys: Keys) -> bool:
-        """Whether there is nothing to replace: all texts not seen before are looked at in one go."""
-        texts = self._texts
-        wire = keys is Keys.WIRE
-        seen = texts.results(wire)
-        clean = True
-        fresh: list[str] = []
-        stack: list[Any] = [value]
-        others: list[tuple[Any, Keys]] = []
-        while stack:
-            item = stack.pop()
-            if isinstance(item, str):
-                if len(item) >= texts.shortest:
-                    result = seen.get(item)
-                    if result is None:
-                        fresh.append(item)
-                    elif result != item:
-                        clean = False
-            elif isinstance(item, dict):
-                if keys is Keys.ALL and texts.named_by(item):
-                    clean = False
-                for key, content in item.items():
-                    if key not in texts.words:
-                        if content and content.__class__ in _LOOKED_AT and texts.label(key, keys is Keys.ALL):
-                            clean = False
-                        if texts.is_odd(key):
-                            stack.append(key)
-                    if content.__class__ in _LOOKED_AT:
-                        below = keys.below(key)
-                        if below is keys:
-                            stack.append(content)
-                        else:
-                            others.append((content, below))
-            elif isinstance(item, list):
-                stack.extend(item)
-                if keys is Keys.ALL and texts.labels_in(item):
-                    clean = False
-            elif isinstance(item, Tagged) and item.tag not in OPAQUE:
-                if item.tag in BYTES or item.tag == "map":
-                    clean = False
-                if item.tag not in BYTES:
-                    stack.append(item.value)
-        text = "\n".join(fresh)
-        texts.placeholders.reserve(text)
-        clean = clean and texts.are_clean(fresh, text, wire)
-        return all([clean, *(self._is_clean(content, below) for content, below in others)])
-
-    def _walk(self, value: Plain, keys: Keys) -> Plain:
-        if isinstance(value, str):
-            return self._texts.redact(value, keys is Keys.WIRE)
-        if isinstance(value, dict):
-            mapping: dict[str, Plain] = {}
-            changed = False
-            named, label = (self._texts.named_by(value) if keys is Keys.ALL else None) or ("", "")
-            for key, old in value.items():
-                name = self._texts.redact_key(key)
-                if isinstance(old, str) and _is_name(key, old, value, keys):
-                    mapping[name] = old
-                    continue
-                own = label if key == named else self._texts.label(key, keys is Keys.ALL)
-                new = self._item(own, old, keys.below(key))
-                changed = changed or new is not old or name is not key
-                mapping[name] = new
-            return mapping if changed else value
-        if isinstance(value, list):
-            labels = self._texts.labels_in(value) if keys is Keys.ALL else {}
-            items = [self._item(labels.get(at, ""), item, keys) for at, item in enumerate(value)]
-            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        if isinstance(value, Tagged):
-            return self._tagged(value, keys)
-        return value
-
-    def _item(self, label: str, value: Plain, keys: Keys) -> Plain:
-        """What stands under a key with this label."""
-        if label and value:
-            if isinstance(value, str):
-                return self._texts.keyed(label, value)
-            if isinstance(value, Tagged) and value.tag in BYTES:
-                return self._bytes(value, label, keys)
-            if isinstance(value, list):
-                items = [self._under(label, item, keys) for item in value]
-                return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-            if isinstance(value, Tagged) and value.tag in _SEVERAL:
-                inner = self._item(label, value.value, keys)
-                return value if inner is value.value else Tagged(value.tag, inner)
-            if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
-                rest: Any = self._walk({**value, "value": ""}, keys)
-                return {**rest, "value": self._texts.keyed(label, str(value["value"]))}
-        return self._walk(value, keys)
-
-    def _under(self, label: str, item: Plain, keys: Keys) -> Plain:
-        """One of several values under a secret key: a header's, or a cookie with its name."""
-        if isinstance(item, str) and is_reference(item):
-            return self._walk(item, keys)
-        return self._item(label, item, keys) if isinstance(item, str | dict) else self._walk(item, keys)
-
-    def _tagged(self, value: Tagged, keys: Keys) -> Plain:
-        if value.tag in OPAQUE or value.tag in _CLASSES:
-            return value
-        if value.tag in BYTES:
-            return self._bytes(value, "", keys)
-        if value.tag == "map" and isinstance(value.value, list):
-            pairs = [self._pair(pair, keys) for pair in value.value]
-            if all(new is old for new, old in zip(pairs, value.value, strict=True)):
-                return value
-            return Tagged(value.tag, pairs)
-        inner = self._walk(value.value, keys)
-        if isinstance(inner, dict) and isinstance(value.value, dict) and value.tag not in _NOT_OBJECTS:
-            inner |= {key: value.value[key] for key in ("class", "of") if key in value.value}
-        if inner is value.value:
-            return value
-        if value.tag in ("set", "frozenset") and isinstance(inner, list):
-            inner = sorted(inner, key=canonical_text)
-        return Tagged(value.tag, inner)
-
-    def _pair(self, pair: Plain, keys: Keys) -> Plain:
-        """A key and its value, of a mapping whose keys are not all texts."""
-        if not isinstance(pair, list) or len(pair) != 2:
-            return self._walk(pair, keys)
-        name, old = pair
-        if isinstance(name, Tagged) and name.tag in BYTES:
-            shown_bytes, label = self._walk(name, keys), self._texts.label(_said(name), keys is Keys.ALL)
-            return [shown_bytes, self._item(label, old, keys)]
-        if not isinstance(name, str):
-            return self._walk(pair, keys)
-        shown = self._texts.redact_key(name)
-        new = self._item(self._texts.label(name, keys is Keys.ALL), old, keys)
-        return pair if new is old and shown is name else [shown, new]
-
-    def _bytes(self, value: Tagged, label: str, keys: Keys) -> Tagged:
-        """Bytes in base64: what they say is redacted as text; in a binary file only known values are."""
-        try:
-            raw = base64.b64decode(str(value.value), validate=True)
-        except (binascii.Error, ValueError):
-            return value
-        text = raw.decode("utf-8", "surrogateescape")
-        if label and text:
-            new = self._texts.keyed(label, text)
-        elif _ESCAPED_BYTE.search(text):
-            new = self._texts.redact_known(text)
-        else:
-            new = self._texts.redact(text, keys is Keys.WIRE)
-        if new == text:
-            return value
-        return Tagged(value.tag, base64.b64encode(new.encode("utf-8", "surrogateescape")).decode())

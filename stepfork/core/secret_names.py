@@ -123,6 +123,15 @@ class Names:
             label = self._labels[key] = name if secret else ""
         return label
 
+    def gives(self, label: str) -> bool:
+        """Whether any key has this label.
+
+        >>> Names().gives("db_password"), Names().gives("github_token"), Names().gives("customer")
+        (True, True, False)
+        """
+        forms = (label, label.upper(), label.replace("_", "-"))
+        return any(map(self.label, forms)) or label in {*IN_TEXTS.values(), *IN_QUERIES.values()}
+
     def label_in_answer(self, key: str) -> str:
         """The same for a field of an SDK's answer, where a ``token`` is a piece of text.
 

@@ -7,18 +7,17 @@ that prose and code stay what they are.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from stepfork.core.secret_fields import below_names, fields, places_of
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
-from stepfork.core.secret_shapes import RUN, SHAPES, Span, is_reference, shaped
+from stepfork.core.secret_parts import basic_password
+from stepfork.core.secret_shapes import IN_CONTEXT, RUN, Span, is_credible, is_reference, looks_secret, shaped
 
-_CONTEXT: Final = len(SHAPES)  # the rank of what only its context makes a secret
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _AFTER_NAME: Final = frozenset("\"'`\\] \t=:0123456789")
 _SEPARATOR: Final = re.compile(
@@ -51,41 +50,6 @@ _NUMBERED_WORD: Final = re.compile(r"[A-Za-z][a-z]{3,18}\d{0,2}\Z")
 _LONGEST_VALUE: Final = 4096
 _ESCAPED: Final = re.compile(r"\\([\"'`\\])")
 _TYPE: Final = re.compile(r"[\w.]*(?:Key|Token|Password|Secret|Credential)(?:s|Types?)?\Z")
-_MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
-_ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
-_FIELDS: Final = (
-    ("</", re.compile(r"<(?:\w{1,32}:)?(?P<name>[A-Za-z][\w.-]{0,63})>(?P<value>[^<>\s]{8,4096})</")),
-    (
-        "form-data",
-        re.compile(
-            r"name=\"(?P<name>[^\"\r\n]{1,64})\"(?:\r?\n[^\r\n]+){0,3}(?:\r?\n){2}(?P<value>\S{8,4096})"
-        ),
-    ),
-    (
-        "value",
-        re.compile(
-            r"(?:name|key)\\{0,3}[\"']?[ \t]{0,3}:[ \t]{0,3}\\{0,3}[\"']?"
-            r"(?P<name>[A-Za-z_][\w.-]{0,63})\\{0,3}[\"']?"
-            r"(?:,\s{0,40}|\s{1,40})\\{0,3}[\"']?value\\{0,3}[\"']?[ \t]{0,3}:[ \t]{0,3}\\{0,3}[\"']?"
-            r"(?P<value>[^\s\"'\\,}]{8,4096})"
-        ),
-    ),
-    ("ENV ", re.compile(r"\bENV (?P<name>[A-Z][A-Z0-9_]{0,63})[ \t]{1,3}(?P<value>[^\s\"']{8,4096})")),
-    (
-        "--",
-        re.compile(
-            r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,63})[ \t]{1,3}[\"']?"
-            r"(?P<value>[^\s\"'\\-][^\s\"'\\]{7,4095})"
-        ),
-    ),
-    (
-        "<input",
-        re.compile(
-            r"name=[\"'](?P<name>[\w.-]{1,64})[\"'][^<>]{0,100}?value=[\"'](?P<value>[^\"'<>\s]{8,4096})"
-        ),
-    ),
-)
-"""Forms in which a name and its value are told apart by something else than ``=`` or ``:``."""
 
 
 def find(text: str, names: Names) -> tuple[list[Span], bool]:
@@ -98,48 +62,30 @@ def find(text: str, names: Names) -> tuple[list[Span], bool]:
     spans = list(shaped(text))
     named = False
     assigns = "=" in text or ":" in text
-    if assigns or " " in text:
+    if assigns or " " in text or "\n" in text:
         lower = _lower(text)
         spans += _credentials(text, lower)
         if assigns:
             found, named = _assignments(text, lower, names)
             spans += found
             named = named or ":\\" in text
-    for hint, pattern in _FIELDS:
-        if hint in text:
-            spans += _fields(text, pattern, names)
-            named = True
+        if "\n" in text:
+            spans += below_names(text, lower, names)
+    found, told = fields(text, names)
+    spans += found
+    named = named or told
     return spans, named
-
-
-def _fields(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span]:
-    """``<password>...</password>`` and its kind: a name and a value in a form of their own."""
-    for match in pattern.finditer(text):
-        label, value = names.label(match["name"]), match["value"]
-        if label and not is_reference(value) and _looks_secret(value):
-            yield Span(match.start("value"), _CONTEXT, match.end("value"), label)
 
 
 def _lower(text: str) -> str:
     """The text in lower case, character by character, so that offsets stay what they are."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(char.lower()[:1] for char in text)
-
-
-def _places(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:
-    """Where `word` ends in a text with one of the characters `follow` after it."""
-    at = lower.find(word)
-    while at >= 0:
-        at += len(word)
-        if lower[at : at + 1] in follow:
-            yield at
-        at = lower.find(word, at)
+    return text.replace("\u0130", "i").lower()  # the only one that two characters come of
 
 
 def _credentials(text: str, lower: str) -> Iterator[Span]:
-    """``Bearer TOKEN`` and ``Basic BASE64``; the word stays."""
+    """``Bearer TOKEN``, less the word, and ``Basic BASE64``, which is taken apart later."""
     for scheme in ("bearer", "basic", *(("token", "apikey", "bot") if "authorization" in lower else ())):
-        for end in _places(lower, scheme, frozenset(" \t")):
+        for end in places_of(lower, scheme, frozenset(" \t")):
             match = _SCHEME_VALUE.match(text, end)
             if match is None:
                 continue
@@ -154,26 +100,8 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
                 secret = is_credible(value) and RUN.search(value[:300]) is not None
                 secret = secret and not _NUMBERED_WORD.match(value)
             if secret:
-                yield Span(match.start(1), _CONTEXT, match.start(1) + len(value), "authorization")
-
-
-def is_credible(value: str) -> bool:
-    """Whether a value looks like a credential: ``q7Zx4mW9`` does, ``required`` and ``lm-studio`` do not."""
-    return len(value) >= 8 and _looks_secret(value) and not is_reference(value)
-
-
-def basic_password(value: str) -> str | None:
-    """The password in the base64 of ``user:password``; None for anything else.
-
-    >>> basic_password("dXNlcjpodW50ZXIy")
-    'hunter2'
-    """
-    try:
-        pair = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    _, colon, password = pair.partition(":")
-    return password if colon and pair.isprintable() else None
+                start = end - len(scheme) if scheme == "basic" else match.start(1)
+                yield Span(start, IN_CONTEXT, match.start(1) + len(value), "authorization")
 
 
 def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]:
@@ -182,7 +110,7 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
     named = False
     for word in names.words:
         done = 0
-        for end in _places(lower, word, _AFTER_NAME):
+        for end in places_of(lower, word, _AFTER_NAME):
             while text[end : end + 1].isdecimal():
                 end += 1
             separator = _SEPARATOR.match(text, end) if end >= done else None
@@ -198,7 +126,7 @@ def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]
                 found, done = _cookies(text, separator.end(), label)
                 spans += found
             elif label and (place := _value(text, end - len(key), key, separator, label in names.extra)):
-                spans.append(Span(place[0], _CONTEXT, place[1], label))
+                spans.append(Span(place[0], IN_CONTEXT, place[1], label))
                 done = place[1]
     return spans, named
 
@@ -215,7 +143,7 @@ def _cookies(text: str, at: int, label: str) -> tuple[list[Span], int]:
     while match := _COOKIE.match(text, at):
         at = match.end()
         if not is_reference(match[1]) and not _PLAIN_COOKIE.match(match[1]):
-            spans.append(Span(match.start(1), _CONTEXT, match.end(1), label))
+            spans.append(Span(match.start(1), IN_CONTEXT, match.end(1), label))
         if label == "set_cookie":
             break
     return spans, at
@@ -247,14 +175,10 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
     elif tight and after[:1] == "&" and after != "&&":
         return None if is_reference(value) else match.span()
     value = value.rstrip(".:?*")
-    likely = sure or _looks_secret(value) or (own and any(map(str.isdigit, value)))
+    likely = sure or looks_secret(value) or (own and any(map(str.isdigit, value)))
     if len(value) < 8 or not likely or is_reference(value):
         return None
     return at, at + len(value)
-
-
-def _looks_secret(value: str) -> bool:
-    return bool(_MIXED.search(value) or _ONE_CASE.match(value))
 
 
 def _set_to(text: str, at: int) -> str:
@@ -295,7 +219,7 @@ def _quoted(text: str, separator: re.Match[str]) -> tuple[int, int] | None:
     if match.end() == match.end("value") and (match.end() < len(text) or len(words) > 1):
         return None  # it does not end
     sure = bool(separator["close"])
-    mixed = sum(map(_looks_secret, words))
+    mixed = sum(map(looks_secret, words))
     if len(value) < 8 or not (sure or mixed * 2 >= len(words)) or is_reference(value):
         return None
     return match.span("value")

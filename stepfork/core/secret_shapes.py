@@ -84,6 +84,20 @@ def is_reference(value: str) -> bool:
     )
 
 
+_MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
+
+
+def looks_secret(value: str) -> bool:
+    """Whether letters and digits stand side by side in a value, or it is one long run of letters."""
+    return bool(_MIXED.search(value) or _ONE_CASE.match(value))
+
+
+def is_credible(value: str) -> bool:
+    """Whether a value looks like a credential: ``q7Zx4mW9`` does, ``required`` and ``lm-studio`` do not."""
+    return len(value) >= 8 and looks_secret(value) and not is_reference(value)
+
+
 _B: Final = "[A-Za-z0-9_-]"
 _KEY_BODY: Final = re.compile(
     r"-----[^-]*-----(?:.*?[A-Za-z0-9+/=]{24}|[ \t]*(?:\n|\r|\\[nr])[A-Za-z0-9+/=\s\\]+-----END)", re.DOTALL
@@ -173,7 +187,9 @@ SHAPES: Final = (
     Shape(
         "password",
         "IDENTIFIED ",
-        re.compile(r"\bIDENTIFIED (?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"),
+        re.compile(
+            r"IDENTIFIED (?<!\wIDENTIFIED )(?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"
+        ),
         group=2,
         check=lambda value: not is_reference(value),
     ),
@@ -187,11 +203,16 @@ SHAPES: Final = (
     Shape(
         "password",
         "login ",
-        re.compile(r"\blogin \S{1,128}\s+password (\S{4,})"),
+        re.compile(r"login (?<!\wlogin )\S{1,128}\s+password (\S{4,})"),
         group=1,
         check=lambda value: not is_reference(value),
     ),
 )
+
+
+IN_CONTEXT: Final = len(SHAPES)
+"""The rank of what only its context makes a secret."""
+LABELS: Final = frozenset(shape.label for shape in SHAPES)
 
 
 def shaped(text: str) -> Iterator[Span]:

@@ -9,23 +9,28 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from stepfork.core.json_texts import JSONISH, is_blob, is_json, strings
 from stepfork.core.known_values import BASE64, KnownValues, in_base64
+from stepfork.core.placeholder_texts import (
+    MARK,
+    PLACEHOLDER,
+    SHORTEST,
+    escaped,
+    in_plain,
+    is_spelled,
+    looks_like_one,
+)
 from stepfork.core.placeholders import Placeholders
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import MARK, PLACEHOLDER, SHORTEST, escaped, in_plain, is_spelled, looks_like_one
-from stepfork.core.secret_names import COOKIES, Names, normalise
-from stepfork.core.secret_search import basic_password, find, is_credible, spelled_out
+from stepfork.core.secret_names import Names, normalise
+from stepfork.core.secret_parts import Part, parts_of
+from stepfork.core.secret_search import find, spelled_out
+from stepfork.core.secret_shapes import LABELS, is_credible
 
-_SCHEME: Final = re.compile(r"(?i)(bearer|basic|token|apikey|bot)[ \t]+(\S.*)", re.DOTALL)
-_COOKIE_VALUE: Final = re.compile(r"=[ \t]*\"?([^\s;,\"]+)")
-_JSONISH: Final = re.compile(r"\s*[\[{\"]")
-_JSON: Final = json.JSONDecoder(strict=False)
-_JSON_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?', re.DOTALL)
-_BLOB: Final = re.compile(r"[A-Za-z0-9+/\s]*+={0,2}\s*")
-_NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
+NAMED: Final = (("name", "value"), ("key", "value"), ("name", "text"))
 """How a name and its value stand as fields: variables, headers, cookies, parts of a form."""
 OWN_PATTERN: Final = "pattern"
 """The label of what a pattern of the user's finds."""
@@ -67,6 +72,16 @@ class TextRedactor:
     def label(self, key: str, every: bool = True) -> str:
         """The label of a key that holds a secret, else ""; if not `every`, of one that does in answers."""
         return self.names.label(key) if every else self.names.label_in_answer(key)
+
+    def has_rule(self, label: str) -> bool:
+        """Whether anything is replaced under a label here: by a shape, a pattern of the user's, or a key."""
+        return label in LABELS or self.names.gives(label) or (label == OWN_PATTERN and bool(self._patterns))
+
+    def also_keys(self, keys: Iterable[str]) -> None:
+        """From now on what stands under these keys is a secret too."""
+        self.names = Names(self.names.extra.union(map(normalise, keys)), self.names.allowed)
+        self.words.clear()
+        self._forget()
 
     def results(self, wire: bool = False) -> Mapping[str, str]:
         """The texts looked at so far, and what they became."""
@@ -110,58 +125,66 @@ class TextRedactor:
         """A key with its secrets replaced, whatever stands under it."""
         return self.redact(key) if self.is_odd(key) else key
 
-    def named_by(self, fields: Mapping[str, object]) -> tuple[str, str] | None:
-        """The field that a ``{"name": "API_KEY", "value": "..."}`` holds its secret in, and its label."""
-        for key, content in _NAMED:
-            if key in fields and content in fields:
-                name = fields[key]
-                label = self.names.label(name) if isinstance(name, str) else ""
-                if label:
-                    return content, label
-        return None
-
-    def labels_in(self, items: Sequence[object]) -> dict[int, str]:
-        """Which items of a list are secrets, for what stands before them: ``["X-Api-Key", "..."]`` or an
-        option of a command (``["--password", "..."]``). They have to look like one.
-        """
-        labels = {}
-        for at in range(1, len(items)):
-            name, value = items[at - 1], items[at]
-            if not isinstance(name, str) or not isinstance(value, str):
-                continue
-            label = self.label(name) if len(items) == 2 or name.startswith("--") else ""
-            if label and (is_credible(value) or (label in COOKIES and _COOKIE_VALUE.search(value))):
-                labels[at] = label
-        return labels
-
     def redact_known(self, text: str) -> str:
         """The text with nothing replaced but the values known so far."""
         text = self._reencoded(text)
         return self._replace(text, self._known(text))
 
     def keyed(self, label: str, value: str) -> str:
-        """What stands for the value of a secret key: all of it, so that any dummy value matches.
+        """What stands for the value of a secret key: for all of it, so that any dummy value matches.
 
         A placeholder stays: on replay the agent hands on what it was given.
         """
         secret = value.strip()
         if len(secret) < SHORTEST:
             secret = value
-        scheme = _SCHEME.fullmatch(secret) if "authorization" in label else None
-        if scheme:
-            secret = scheme[2]
-        if PLACEHOLDER.fullmatch(secret) and (not self.raw or self.placeholders.replays):
-            self.bring((secret,) if self.raw else ())  # it serves as its own dummy
-            return secret
-        if self._is_allowed(value) or self._is_allowed(secret):
+        parts = parts_of(label, secret)
+        if any(map(self._is_allowed, (value, secret, *(part.text for part in parts if len(parts) == 1)))):
             return self.redact(value)
-        self.learn(secret, label)
-        if label in COOKIES:
-            for part in _COOKIE_VALUE.findall(secret)[: 1 if label == "set_cookie" else None]:
-                self.learn(part, label)
-        elif scheme and scheme[1].lower() == "basic":
-            self.learn(basic_password(secret) or "", "password")
-        return self.placeholder(label, secret)
+        shown = self._joined(parts)
+        return value if shown == value else shown
+
+    def _joined(self, parts: Sequence[Part]) -> str:
+        """What stands for a value that is put together of these parts."""
+        return "".join(self._part(part) if part.label and part.text else part.text for part in parts)
+
+    def _part(self, part: Part) -> str:
+        """What stands for a part; a secret of an answer that it holds keeps its own placeholder in there."""
+        text, label = part.text, part.label
+        if PLACEHOLDER.fullmatch(text) and (not self.raw or self.placeholders.replays):
+            self.bring((text,) if self.raw else ())  # it serves as its own dummy
+            return text
+        shown: list[str] = []
+        done = 0
+        for at, end, placeholder in sorted(self._of_answers(text)):
+            if at >= done:
+                shown += (self._rest(label, text[done:at]), placeholder)
+                done = end
+        if shown and not self.placeholders.given(text):
+            return "".join((*shown, self._rest(label, text[done:])))
+        if part.spreads:
+            self.learn(text, label)
+        return self.placeholder(label, text)
+
+    def _rest(self, label: str, text: str) -> str:
+        """What stands for a piece of a secret beside one that an answer brought."""
+        if not any(map(str.isalnum, text)):
+            return text
+        self.learn(text, label)
+        return self.placeholder(label, text)
+
+    def _of_answers(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where a text holds secrets that an answer brought, and what stands for them."""
+        of_answers = self.placeholders.answers
+        if not of_answers or self.placeholders.answering:
+            return
+        for found in self.known.find(text):
+            placeholder = self.placeholders.given(found.value)
+            if placeholder in of_answers and not found.is_base64:
+                yield found.start, found.end, placeholder
+        for there in PLACEHOLDER.finditer(text) if MARK in text else ():
+            if there[0] in of_answers and (not self.raw or self.placeholders.replays):
+                yield there.start(), there.end(), there[0]
 
     def placeholder(self, label: str, value: str) -> str:
         """What stands for a value under a label, once it is learned."""
@@ -185,15 +208,10 @@ class TextRedactor:
         return escaped(in_plain(text, self.placeholders.brought), self.placeholders.brought)
 
     def learn_parts(self, label: str, value: str) -> None:
-        """The same for what a header holds: less its scheme, and each cookie by itself."""
-        if label in COOKIES:
-            parts = _COOKIE_VALUE.findall(value)
-        else:
-            scheme = _SCHEME.fullmatch(value.strip())
-            parts = [scheme[2] if scheme else value.strip()]
-        for part in parts:
-            if is_credible(part):
-                self.learn(part, label)
+        """From now on what a header holds is secret, each part by itself, if it looks like a credential."""
+        for part in parts_of(label, value.strip()):
+            if part.label and part.spreads and is_credible(part.text):
+                self.learn(part.text, part.label)
 
     def learn(self, value: str, label: str) -> None:
         """From now on the value is replaced wherever it stands, unless it is too short or too plain."""
@@ -209,7 +227,7 @@ class TextRedactor:
         ):
             return True
         spans, named = find(text, self.names)
-        if spans or (named and any(_JSONISH.match(part) for part in parts)):
+        if spans or (named and any(JSONISH.match(part) for part in parts)):
             return True
         return any(pattern.search(part) for pattern in self._patterns for part in parts)
 
@@ -219,10 +237,10 @@ class TextRedactor:
         spans, named = find(text, self.names)
         if wire:
             spans = [span for span in spans if span.label != "token"]  # of text, in log probabilities
-        if (spans or named) and _is_json(text):
+        if (spans or named) and is_json(text):
             text = self._json(text, wire)
             places = self._known(text)
-        elif spans and not _is_blob(text):
+        elif spans and not is_blob(text):
             places += [(at, -end, rank, label, spelled_out(text, at, end)) for at, rank, end, label in spans]
         text = self._replace(text, places)
         for pattern in self._patterns:
@@ -260,8 +278,9 @@ class TextRedactor:
             before = bisect.bisect_left(fixed, (end, 0)) - 1
             if at < done or (before >= 0 and fixed[before][1] > at) or self._is_allowed(value):
                 continue
-            self.learn(value, label)
-            parts += (text[done:at], self.placeholder(label, value))
+            is_header = "authorization" in label
+            secret = parts_of(label, value, in_text=True) if is_header else [Part(value, label)]
+            parts += (text[done:at], self._joined(secret))
             done = end
         return "".join((*parts, text[done:]))
 
@@ -271,20 +290,20 @@ class TextRedactor:
         done = 0
         key = label = named = ""
         colon = 0
-        for match in _JSON_STRING.finditer(text):
-            token = match[1]
-            old = json.loads(token, strict=False) if "\\" in token else token[1:-1]
-            if match[2]:
+        for string in strings(text):
+            old = string.text
+            if string.is_key:
                 new, pair = self.redact_key(old), (key, old)
-                key, colon = old, match.end()
-                label = self.label(old, not wire) or (named if pair in _NAMED and not wire else "")
+                key, colon = old, string.after
+                label = self.label(old, not wire) or (named if pair in NAMED and not wire else "")
             else:
-                keyed = label and old and not text[colon : match.start()].strip()
+                keyed = label and old and not text[colon : string.start].strip()
                 new = self.keyed(label, old) if keyed else self.redact(old)
                 label, named = "", self.label(old) if key in ("name", "key") else ""
             if new != old:
-                parts += (text[done : match.start()], json.dumps(new, ensure_ascii=token.isascii()))
-                done = match.end(1)
+                spelled = json.dumps(new, ensure_ascii=text[string.start : string.end].isascii())
+                parts += (text[done : string.start], spelled)
+                done = string.end
         return "".join((*parts, text[done:]))
 
     def _is_allowed(self, value: str) -> bool:
@@ -305,21 +324,3 @@ def _own(match: re.Match[str]) -> tuple[int, int]:
     """Where the secret stands that a pattern of the user's found: its first group that took part, or all."""
     groups = range(1, match.re.groups + 1)
     return next((match.span(group) for group in groups if match[group] is not None), match.span())
-
-
-def _is_json(text: str) -> bool:
-    """Whether a text is a JSON object, array or string, or several of them."""
-    at = 0
-    try:
-        while match := _JSONISH.match(text, at):
-            _, at = _JSON.raw_decode(text, match.end() - 1)
-    except (ValueError, RecursionError):
-        return False
-    return at > 0 and not text[at:].strip()
-
-
-def _is_blob(text: str) -> bool:
-    """Whether a text is one piece of base64, as images and audio are: no shape in it means anything."""
-    if text.startswith("data:"):
-        return _BLOB.fullmatch(text, text.find(",") + 1) is not None
-    return len(text) >= 256 and _BLOB.fullmatch(text) is not None

@@ -5,10 +5,11 @@ Knows rules and texts; compares nothing (see `likeness`) and knows no directory.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from stepfork.errors import ConfigError
 
@@ -96,9 +97,14 @@ class Rules:
         return any(rule.text is None for rule in self.rules)
 
     def cut(self, text: str) -> tuple[list[str], list[Piece]]:
-        """The text without what the rules find in it, and what that is: one more part than pieces."""
+        """The text without what the rules find in it, and what that is: one more part than pieces.
+
+        >>> rules = Rules.compile((("date", True), (r"run-\\w+", "<run>")))
+        >>> rules.cut("run-2026-11-29 of run-7")[0]  # the date is longer than run-2026
+        ['run-', ' of ', '']
+        """
         found = [
-            (match.start(), -match.end(), number, match)
+            _Found(match.start(), match.end(), number, match)
             for number, rule in enumerate(self.rules)
             for match in rule.pattern.finditer(text)
             if match[0]
@@ -106,9 +112,7 @@ class Rules:
         parts: list[str] = []
         pieces: list[Piece] = []
         done = 0
-        for start, minus_end, number, match in sorted(found, key=lambda place: place[:3]):
-            if start < done:
-                continue
+        for start, end, number, match in _longest(found):
             parts.append(text[done:start])
             kept = self.rules[number].text
             key, form = match[0], ""
@@ -116,7 +120,7 @@ class Rules:
                 key = match[0].replace("-", "").lower()
                 form = f"{len(match[0])}{match[0].isupper()}"
             pieces.append(Piece(number, match[0], None if kept is None else match.expand(kept), key, form))
-            done = -minus_end
+            done = end
         return [*parts, text[done:]], pieces
 
     def blur(self, text: str) -> str:
@@ -124,6 +128,41 @@ class Rules:
         parts, pieces = self.cut(text)
         shown = [f"<{self.rules[piece.rule].name}>" if piece.text is None else piece.text for piece in pieces]
         return "".join(part for pair in zip(parts, [*shown, ""], strict=True) for part in pair)
+
+
+class _Found(NamedTuple):
+    """What a rule found in a text."""
+
+    start: int
+    end: int
+    rule: int
+    match: re.Match[str]
+
+
+def _longest(found: list[_Found]) -> list[_Found]:
+    """Of what overlaps the longest, of equally long the first, of the same place that of the first rule."""
+    kept: list[_Found] = []
+    together: list[_Found] = []  # what hangs together
+    end = 0
+    for one in sorted(found, key=lambda one: one[:3]):
+        if one.start >= end:
+            kept += _apart(together)
+            together = []
+        together.append(one)
+        end = max(end, one.end)
+    return kept + _apart(together)
+
+
+def _apart(together: list[_Found]) -> list[_Found]:
+    if len(together) < 2:
+        return together
+    kept: list[_Found] = []
+    for one in sorted(together, key=lambda one: (one.start - one.end, one.start, one.rule)):
+        at = bisect.bisect(kept, one.start, key=lambda other: other.start)
+        free_before = at == 0 or kept[at - 1].end <= one.start
+        if free_before and (at == len(kept) or kept[at].start >= one.end):
+            kept.insert(at, one)
+    return kept
 
 
 def _rule(name: str, value: bool | str) -> Rule:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Recorded, Tagged
-from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.wording import spell
 
 

@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias
 from stepfork.core.canonical import canonical_text
 from stepfork.core.directories import holds_name
 from stepfork.core.model import Plain
-from stepfork.core.renaming import MARK
+from stepfork.core.placeholder_texts import MARK
 from stepfork.report.python_source import (
     WIDTH,
     Group,

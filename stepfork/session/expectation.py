@@ -8,8 +8,9 @@ from typing import Any
 from stepfork.cassette.values import Unsupported, encode
 from stepfork.core.canonical import canonical_text
 from stepfork.core.matching import ABSENT
+from stepfork.core.placeholder_texts import MARK
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import MARK, Apart, Renaming
+from stepfork.core.renaming import Apart, Renaming
 from stepfork.core.wording import spell_pair
 from stepfork.session import active
 

@@ -19,8 +19,9 @@ from stepfork.core import wording
 from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
 from stepfork.core.model import Incoming, Plain, describe
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.proposals import proposal
-from stepfork.core.renaming import PLACEHOLDER
+from stepfork.core.text_redaction import OWN_PATTERN
 from stepfork.errors import CassetteNotFoundError, RecordingError, ReplayMismatchError
 
 
@@ -36,13 +37,15 @@ class Hints:
 class Where:
     """The place of a fault: the cassette, how many top-level calls it holds, and the hints.
 
-    `refused` says why the recording itself was refused, if it was: it then lacks calls.
+    `refused` says why the recording itself was refused, if it was: it then lacks calls. `unruled` are the
+    labels of secrets that it replaced by rules which this session has not.
     """
 
     path: Path
     total: int
     hints: Hints
     refused: str = ""
+    unruled: tuple[str, ...] = ()
 
 
 def refusal_of(end: End | None) -> str:
@@ -277,7 +280,20 @@ def not_found(path: Path, hints: Hints, similar: Path | None = None) -> Cassette
 
 
 def _again(where: Where) -> list[str]:
-    """Why the recording is not whole, if it is not, and how to record again."""
+    """Why the recording is not whole, if it is not, which settings it had, and how to record again."""
+    return [*_other_rules(where), *_record_again(where)]
+
+
+def _other_rules(where: Where) -> list[str]:
+    if not where.unruled:
+        return []
+    keys = [f"what stands under {label!r}" for label in where.unruled if label != OWN_PATTERN]
+    what = ", ".join([*keys, *(["what a pattern found"] if len(keys) < len(where.unruled) else [])])
+    rules = "redact_keys, redact_patterns and redact_allow"
+    return [f"  the recording replaced {_shortened(what)}; this session does not: give both the same {rules}"]
+
+
+def _record_again(where: Where) -> list[str]:
     if where.refused:
         record = where.hints.record and f"  when that is mended, record again: {where.hints.record}"
         why = f"  the file holds a recording that failed with RecordingError: {_shortened(where.refused)}"

@@ -96,9 +96,9 @@ class Recorder:
 
     def _write_down(self, ticket: Ticket, outcome: dict[str, Plain]) -> str:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
-        shown = self._directories.normalise(
-            redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
-        )
+        with self._redactor.answering():
+            redacted = redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
+        shown = self._directories.normalise(redacted)
         assert isinstance(shown, dict)
         asked = self._ask(ticket)
         call = ticket.call

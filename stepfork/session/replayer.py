@@ -18,8 +18,8 @@ from stepfork.core.likeness import Likeness, Trial
 from stepfork.core.lines import Line, Scope
 from stepfork.core.matching import Mismatch, fingerprint, match
 from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.placeholder_texts import unescaped_value
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import unescaped_value
 from stepfork.core.volatile import Rules
 from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
@@ -54,7 +54,7 @@ class Replayer:
         self._ignored = ignored or Ignored()
         self._bindings = Bindings(redactor, self._shown)
         self._alike = Likeness(rules, directories, self._bindings)
-        redactor.bring([cassette.header.args, dict(cassette.header.env)])
+        redactor.bring([cassette.header.args, dict(cassette.header.env)], is_answer=False)
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope, self._print_of, self._answer_of)
         self._through = through
@@ -185,6 +185,7 @@ class Replayer:
         early: tuple[int, int] | None,
     ) -> ReplayMismatchError | PastRecording:
         """Why this call may not come now."""
+        call = self._by_its_rules(call)
         if early is not None:
             at, missing = early
             return self._too_early(play, call, at, missing)
@@ -204,6 +205,19 @@ class Replayer:
             return faults.one_more_inside(self._where, play.number, call)
         same = 0 if self._live.chooses(call) else self._count_same(call)
         return faults.one_more(self._where, call, same, self._live.blame(leaf_of(None, call)))
+
+    def _by_its_rules(self, call: Incoming) -> Incoming:
+        """The call as it is shown: without what the recording replaced by rules that the run has not."""
+        more = self._bindings.unruled()
+        if not more:
+            return call
+        self._where = replace(self._where, unruled=tuple(more))
+        self._redactor.also_keys(more)
+        shown = self._redactor.redact([call.target, call.args])
+        assert isinstance(shown, list)
+        target, args = shown
+        assert isinstance(target, dict)
+        return replace(call, target=target, args=args)
 
     def _differs(
         self, play: Play, at: int, recorded: Incoming, call: Incoming, mismatch: Mismatch

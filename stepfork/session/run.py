@@ -26,8 +26,8 @@ from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
 from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER
 from stepfork.core.redaction import Redactor
-from stepfork.core.renaming import MARK, PLACEHOLDER
 from stepfork.errors import (
     ConfigError,
     RecordingError,

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from stepfork.core.model import Tagged
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.redaction import Keys, Redactor
 from stepfork.core.redaction_rules import Rules
-from stepfork.core.renaming import PLACEHOLDER, Renaming
+from stepfork.core.renaming import Renaming
 
 # one long random text to cut samples from; no part of it is a real secret
 R = "q7ZxT4mWv9KcP2hJ8rLd5NfY3sBg6tVa1EuXo0Ik" * 4
@@ -432,15 +433,17 @@ def test_a_header_is_its_credential() -> None:
     }
     assert redactor.redact(headers) == {
         "Authorization": "<secret:authorization:1>",
-        "Set-Cookie": "<secret:set_cookie:1>",
+        "Set-Cookie": "sid=<secret:set_cookie:1>; Path=/",
         "Accept": "*/*",
     }
     assert redactor.redact(f"Bearer {R[:20]} and {R[20:40]}") == (
-        "Bearer <secret:authorization:1> and <secret:set_cookie:2>"
+        "Bearer <secret:authorization:1> and <secret:set_cookie:1>"
     )
     assert redactor.redact({"authorization": R[:20]}) == {"authorization": "<secret:authorization:1>"}
     basic = Redactor()
-    basic.redact({"authorization": f"Basic {BASIC}"})
+    assert basic.redact({"authorization": f"Basic {BASIC}"}) == {
+        "authorization": "Basic <secret:authorization:1>:<secret:password:1>"
+    }
     assert basic.redact("opensesame1") == "<secret:password:1>"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Any
 
@@ -46,12 +47,41 @@ def alike(rules: Any, *pairs: tuple[str, str], brought: Any = None) -> bool:
         ({r"run-\w+": "<run>"}, "run-a1, run-b2", "<run>, <run>"),
         ({r"(run)-\w+": r"\1-N"}, "run-a1", "run-N"),
         ({r"[0-9]+": "<n>", r"run-[0-9]+": "<run>"}, "run-17 and 5", "<run> and <n>"),
+        ({"uuid": True, r"run-\w+": "<run>"}, f"run-{ONE} run-7", "run-<uuid> <run>"),
+        ({r"run-\w+": "<run>", "uuid": True}, f"run-{ONE} run-7", "run-<uuid> <run>"),
+        ({"uuid": True, r"run-[\w-]+": "<run>"}, f"run-{ONE} run-7", "<run> <run>"),
+        ({"abc": "1", "bcd": "2"}, "abcd", "1d"),
+        ({"bcd": "2", "abc": "1"}, "abcd", "1d"),
+        ({"ab": "1", "bcd": "2", "def": "3"}, "abcdef", "a2ef"),
+        ({"abc": "1", "ab.": "2"}, "abc", "1"),
         ({"date": "<day>"}, "2024-02-29", "<day>"),
         ({"date": False}, "2024-02-29", "2024-02-29"),
     ],
 )
 def test_what_a_rule_finds(rules: Any, text: str, shown: str) -> None:
     assert Rules.compile(read(rules)).blur(text) == shown
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=4), st.text("abc", max_size=30))
+def test_of_what_overlaps_the_longest_counts(words: list[str], text: str) -> None:
+    """Whatever the order of the rules; all that is left out overlaps something at least as long."""
+    words = [f"(?:{word})" for word in words]
+    rules = [Rules.compile(read(dict.fromkeys(order, True))) for order in (words, words[::-1])]
+    cuts = [[(piece.value, rule.rules[piece.rule].name) for piece in rule.cut(text)[1]] for rule in rules]
+    assert cuts[0] == cuts[1]
+    parts, pieces = rules[0].cut(text)
+    at, taken = 0, []
+    for part, piece in zip(parts, [*pieces, None], strict=True):
+        at += len(part)
+        if piece is not None:
+            taken.append((at, at + len(piece.value)))
+            at += len(piece.value)
+    assert at == len(text)
+    for word in words:
+        for match in re.finditer(word, text):
+            start, end = match.span()
+            over = [span for span in taken if span[0] < end and start < span[1]]
+            assert max((stop - begin for begin, stop in over), default=0) >= end - start
 
 
 def test_without_rules_a_text_says_only_itself() -> None:

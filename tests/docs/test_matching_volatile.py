@@ -68,3 +68,14 @@ def test_the_rules_are_those_there_are(tmp_path: Path, make_module: Any) -> None
         shop.export(f"/{text}")
     with stepfork.replay(tmp_path / "run.yaml", normalize=rules):
         assert shop.export(f"/{text.replace('17', '18').replace('29', '30')}") == f"/{text}/today.csv"
+
+
+def test_the_longest_counts_as_the_page_says(
+    tmp_path: Path, make_module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = block("python", "What is another text in every run")
+    make_module(SHOP, "shop")
+    monkeypatch.chdir(tmp_path)
+    make_module(program)
+    with pytest.raises(stepfork.ReplayMismatchError):
+        make_module(program.replace("again run-00000000", "again run-10000000"))

@@ -352,3 +352,43 @@ def test_C120_names_given_by_hand_say_nothing_of_a_secret(project: Project) -> N
     for secret in weak:
         digest = hashlib.sha256(f"test_it[{secret}]".encode()).hexdigest()[:8]
         assert not [name for name in names if digest in name or "hunter" in name]
+
+
+def test_C120_what_a_fixture_learned_is_not_shown_of_a_test_without_calls(project: Project) -> None:
+    """The session fixture logs in; a test that makes no call prints, fails with and warns of the secret."""
+    key = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    project.write(
+        "test_fixture.py",
+        """
+        import os, warnings
+        import pytest, vault
+
+        K = os.environ["KEY"]
+
+        @pytest.fixture(scope="session")
+        def opened():
+            vault.unlock("bob", K)
+            return K
+
+        def test_prints(opened):
+            warnings.warn("warn " + opened)
+            print("printed " + opened)
+            assert opened == "so it failed with " + opened
+
+        def test_without_it():
+            assert False, "failed " + K
+
+        def test_of_something_else():
+            assert False, "harmless password=" + "Zq8Rf2Lw9Xk4"
+        """,
+    )
+    for mode, key_now in (("record", key), ("replay", key)):
+        ended = project.pytest("-ra", "-vv", "--junitxml=j.xml", STEPFORK_MODE=mode, KEY=key_now)
+        assert ended.status == 1, ended.out
+        for text in (ended.out, ended.err, project.read("j.xml")):
+            assert key not in text
+        assert "printed <secret:password:1>" in ended.out
+        assert "warn <secret:password:1>" in ended.out
+        assert "failed <secret:password:1>" in ended.out
+        assert "harmless password=Zq8Rf2Lw9Xk4" in ended.out, "it made no call and holds nothing known"
