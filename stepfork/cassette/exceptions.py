@@ -19,11 +19,12 @@ from stepfork.cassette.exception_kinds import (
     members_of,
     without_handles,
 )
+from stepfork.cassette.fields import Fault, check_error
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.http_messages import named_once
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
+from stepfork.cassette.values.walk import Decoder, Encoder, Row
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
@@ -31,7 +32,6 @@ __all__ = ["class_name", "decode_exception", "encode_exception", "is_outcome", "
 
 _INTERRUPTING: Final = ("trio", "stepfork")
 _NOTES: Final = "__notes__"
-_AROUND: Final = ("attributes", "notes", "cause", "cause_left_out", "suppress_context")
 
 
 def encode_exception(
@@ -274,12 +274,14 @@ def _said(error: BaseException) -> str:
 
 def _decode(form: Any, decoder: Decoder) -> BaseException:
     by_constructor = isinstance(form, dict) and "init" in form
-    required, optional = (("class", "init"), _AROUND) if by_constructor else (("class",), ("args", *_AROUND))
-    fields = parts(form, required, optional)
+    try:
+        check_error("", form)
+    except Fault as fault:
+        raise BadValue(str(fault)) from None
+    fields: dict[str, Any] = form
     arguments = decoder.items(fields["init"] if by_constructor else fields.get("args", []))
     attributes = decoder.fields(fields.get("attributes", {}))
     cause = _decode(fields["cause"], decoder) if "cause" in fields else None
-    notes = decoder.items(fields.get("notes", []))
     kind: Any = decoder.find(fields["class"], _is_exception, "exception class")
     try:
         if by_constructor:
@@ -301,12 +303,12 @@ def _decode(form: Any, decoder: Decoder) -> BaseException:
         raise BadValue(
             f"exception class {fields['class']!r} cannot be built from its args: {problem}"
         ) from None
-    for note in notes:
+    for note in fields.get("notes", []):
         error.add_note(note)
     if cause is not None:
         error.__cause__ = error.__context__ = cause
     if "suppress_context" in fields:
-        error.__suppress_context__ = fields["suppress_context"] is True
+        error.__suppress_context__ = fields["suppress_context"]
     return error
 
 
