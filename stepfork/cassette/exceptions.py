@@ -22,6 +22,7 @@ from stepfork.cassette.exception_kinds import (
 from stepfork.cassette.fields import Fault, check_error
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.http_messages import named_once
+from stepfork.cassette.values.looking import looks
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row
@@ -34,6 +35,7 @@ _INTERRUPTING: Final = ("trio", "stepfork")
 _NOTES: Final = "__notes__"
 
 
+@looks
 def encode_exception(
     error: BaseException, path: str = "error", classes: ClassPolicy = IMPORTED
 ) -> dict[str, Plain]:
@@ -56,6 +58,7 @@ def encode_exception(
         raise Unsupported(path, type_name(error), f"(it cannot be read: {type_name(problem)})") from None
 
 
+@looks
 def decode_exception(form: Plain, classes: ClassPolicy = IMPORTED) -> BaseException:
     """A fresh exception from its plain form.
 
@@ -90,6 +93,7 @@ def is_outcome(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__module__.partition(".")[0] not in _INTERRUPTING
 
 
+@looks
 def text_of(error: BaseException) -> str:
     """The text of an exception; one that cannot be read is empty.
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from stepfork.cassette.exceptions import is_outcome
-from stepfork.cassette.values import BadValue, Unsupported
+from stepfork.cassette.values import BadValue, Unsupported, is_looking, is_out_of_stack
 from stepfork.core.lines import Scope
 from stepfork.core.model import Recorded
 from stepfork.errors import CassetteError, StepforkError
@@ -62,6 +62,7 @@ class Live:
         self._target = target
         self.ticket = ticket
         self._over = False
+        self._is_inside = where.inside is not None
         target.begins(ticket, where)
         strand = control.here()
         self._may_be_late = where is strand.frames[0] and not strand.given_up() if strand.frames else False
@@ -80,6 +81,8 @@ class Live:
         """The call raised. What ends the whole run (KeyboardInterrupt) is no outcome."""
         if is_cancelled(error):
             self.end({"cancelled": True})
+        elif self._is_inside and isinstance(error, RecursionError) and is_out_of_stack():
+            pass  # the call around it, where there is room again, says what came of it
         elif is_outcome(error):
             outcome = self._said(lambda: self._raised(error))
             if outcome is not None:
@@ -176,6 +179,8 @@ class Running:
 
 def frame() -> Frame | None:
     """Where the current call belongs, or None where it should simply run."""
+    if is_looking():
+        return None
     found = active.current()
     return None if found is None or found.run.action == "off" else found
 
@@ -202,6 +207,8 @@ def enter(target: Target, where: Frame | None = None) -> Recorded | Live | Runni
     try:
         incoming = target.incoming()
     except Unsupported as problem:
+        if is_out_of_stack():  # whatever it calls next would say so
+            raise RecursionError("maximum recursion depth exceeded") from None
         run.refuse(target.kind, target.name, problem, line=where.line)
         return THROUGH
     answer = run.begin(incoming, where)
@@ -217,17 +224,7 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
     if step is THROUGH:
         return live()
     if isinstance(step, Recorded):
-        try:
-            target.again(step)
-            if step.outcome.get("cancelled"):
-                raise asyncio.CancelledError
-            if step.unfinished:
-                _wait_for_the_end(step)
-            if step.outcome.get("late"):
-                wait_to_be_given_up()
-            return answer(step)
-        except BadValue as problem:
-            raise unreadable(problem, step.outcome) from None
+        return answered(target, step, answer)
     try:
         with step.inside():
             value = live()
@@ -236,6 +233,22 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
         raise
     step.returned(value)
     return value
+
+
+def answered(target: Target, step: Recorded, answer: Callable[[Recorded], T]) -> T:
+    """What a recorded sync call came to, and did."""
+    __tracebackhide__ = True
+    try:
+        target.again(step)
+        if step.outcome.get("cancelled"):
+            raise asyncio.CancelledError
+        if step.unfinished:
+            _wait_for_the_end(step)
+        if step.outcome.get("late"):
+            wait_to_be_given_up()
+        return answer(step)
+    except BadValue as problem:
+        raise unreadable(problem, step.outcome) from None
 
 
 async def acall(
@@ -247,13 +260,7 @@ async def acall(
     if step is THROUGH:
         return await live()
     if isinstance(step, Recorded):
-        try:
-            target.again(step)
-            if step.unfinished or step.outcome.get("cancelled"):
-                await cancelled_again(step, jump=not step.unfinished)
-            return await answer(step)
-        except BadValue as problem:
-            raise unreadable(problem, step.outcome) from None
+        return await aanswered(target, step, answer)
     try:
         with step.inside():
             value = await live()
@@ -264,6 +271,18 @@ async def acall(
         raise
     step.returned(value)
     return value
+
+
+async def aanswered(target: Target, step: Recorded, answer: Callable[[Recorded], Awaitable[T]]) -> T:
+    """What a recorded async call came to, and did."""
+    __tracebackhide__ = True
+    try:
+        target.again(step)
+        if step.unfinished or step.outcome.get("cancelled"):
+            await cancelled_again(step, jump=not step.unfinished)
+        return await answer(step)
+    except BadValue as problem:
+        raise unreadable(problem, step.outcome) from None
 
 
 def is_cancelled(error: BaseException) -> bool:
