@@ -88,7 +88,7 @@ def shown(value: Plain) -> str:
     """A value in the words of a fault, cut where it is long.
 
     >>> shown([1, "a"]), len(shown("a" * 1000)), shown(10**5000)[:12]
-    ('[1, "a"]', 61, '0x1eb9b1f37b')
+    ('[1, "a"]', 61, '0x31e2080103')
     """
     spelled = spell(value)
     return spelled if len(spelled) <= 60 else f"{spelled[:60]}…"

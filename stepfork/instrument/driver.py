@@ -235,22 +235,6 @@ def call(target: Target, live: Callable[[], T], answer: Callable[[Recorded], T])
     return value
 
 
-def answered(target: Target, step: Recorded, answer: Callable[[Recorded], T]) -> T:
-    """What a recorded sync call came to, and did."""
-    __tracebackhide__ = True
-    try:
-        target.again(step)
-        if step.outcome.get("cancelled"):
-            raise asyncio.CancelledError
-        if step.unfinished:
-            _wait_for_the_end(step)
-        if step.outcome.get("late"):
-            wait_to_be_given_up()
-        return answer(step)
-    except BadValue as problem:
-        raise unreadable(problem, step.outcome) from None
-
-
 async def acall(
     target: Target, live: Callable[[], Awaitable[T]], answer: Callable[[Recorded], Awaitable[T]]
 ) -> T:
@@ -273,16 +257,32 @@ async def acall(
     return value
 
 
-async def aanswered(target: Target, step: Recorded, answer: Callable[[Recorded], Awaitable[T]]) -> T:
-    """What a recorded async call came to, and did."""
+def answered(target: Target, recorded: Recorded, answer: Callable[[Recorded], T]) -> T:
+    """A sync call as the recorded one: `answer` gives what it returned or raises what it raised."""
     __tracebackhide__ = True
     try:
-        target.again(step)
-        if step.unfinished or step.outcome.get("cancelled"):
-            await cancelled_again(step, jump=not step.unfinished)
-        return await answer(step)
+        target.again(recorded)
+        if recorded.outcome.get("cancelled"):
+            raise asyncio.CancelledError
+        if recorded.unfinished:
+            _wait_for_the_end(recorded)
+        if recorded.outcome.get("late"):
+            wait_to_be_given_up()
+        return answer(recorded)
     except BadValue as problem:
-        raise unreadable(problem, step.outcome) from None
+        raise unreadable(problem, recorded.outcome) from None
+
+
+async def aanswered(target: Target, recorded: Recorded, answer: Callable[[Recorded], Awaitable[T]]) -> T:
+    """The same for an async call."""
+    __tracebackhide__ = True
+    try:
+        target.again(recorded)
+        if recorded.unfinished or recorded.outcome.get("cancelled"):
+            await cancelled_again(recorded, jump=not recorded.unfinished)
+        return await answer(recorded)
+    except BadValue as problem:
+        raise unreadable(problem, recorded.outcome) from None
 
 
 def is_cancelled(error: BaseException) -> bool:

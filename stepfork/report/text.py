@@ -121,7 +121,7 @@ def answer(recorded: Recorded) -> str:
         return "cancelled"
     if "error" in outcome:
         return f"raised {_cut(error_text(outcome['error']))}"
-    status = f"status {outcome['status']} " if "status" in outcome else ""
+    status = f"status {spell(outcome['status'])} " if "status" in outcome else ""
     if "result" in outcome:
         return f"-> {_cut(spell(outcome['result']))}"
     return f"-> {status}{_cut(_response(outcome))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,8 @@ from stepfork.core.order import Order
 from stepfork.core.redaction import Redactor
 from stepfork.core.renaming import unescaped_value
 from stepfork.core.volatile import Rules
-from stepfork.errors import ReplayMismatchError
-from stepfork.session import faults
+from stepfork.errors import ConfigError, ReplayMismatchError
+from stepfork.session import active, faults
 
 
 class PastRecording(BaseException):
@@ -95,6 +96,7 @@ class Replayer:
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope, self._alike.blur)
         self._through = through
+        self._check_through()
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
         self._positions: dict[int, int] = {}  # the same -> its position in the file
@@ -103,6 +105,23 @@ class Replayer:
         self._made: list[int] = []
         self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
+
+    def _check_through(self) -> None:
+        """Whether ``through`` names tools.
+
+        Raises:
+            ConfigError: for a name that no recorded call has and no tool either.
+        """
+        unknown = [name for name in self._through if not active.may_be_tool(name)]
+        if unknown:
+            recorded = {call.call.name for call in self.cassette.all_recorded() if call.call.kind == "tool"}
+            for name in unknown:
+                if name not in recorded:
+                    close = difflib.get_close_matches(name, recorded, 1)
+                    hint = f"; did you mean {close[0]!r}?" if close else ""
+                    raise ConfigError(
+                        f"through: {name!r} is no tool, and {self.cassette.path} has no call of it{hint}"
+                    )
 
     def answer(self, call: Incoming, line: Line, inside: Body | None = None) -> Recorded | Body:
         """The recorded call that this one is, or the body to run in its place.
