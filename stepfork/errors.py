@@ -34,6 +34,12 @@ __all__ = [
 ]
 
 
+def _cut(text: str, limit: int) -> str:
+    """The beginning and the end of a long text: a file can have a key of any length."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}…{text[-half:]}"
+
+
 class StepforkError(Exception):
     """Root of every error stepfork raises.
 
@@ -124,7 +130,8 @@ class CassetteError(StepforkError):
         place = str(self.file) if self.file is not None else "<cassette>"
         if self.line is not None:
             place += f":{self.line}"
-        return f"{place}: {self.field}: {self.problem}" if self.field else f"{place}: {self.problem}"
+        problem = _cut(self.problem, 1000)
+        return f"{place}: {_cut(self.field, 200)}: {problem}" if self.field else f"{place}: {problem}"
 
 
 class RecordingError(StepforkError):

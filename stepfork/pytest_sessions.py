@@ -6,8 +6,10 @@ Knows pytest's items, markers and fixtures; the hooks that open and settle sessi
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -33,6 +35,7 @@ class Sessions:
         """`options` are those of the command line that a command which records needs too."""
         self._root = root
         self._shared = shared
+        self._here = Path.cwd()  # where the run was started, which is where its user types the next command
         words = (f"{option}={value}" for option, value in (options or {}).items())
         self._options = "".join(f" {shlex.quote(word)}" for word in words)
         self._beside: dict[str, dict[str, None]] = {}
@@ -134,8 +137,10 @@ class Sessions:
     def _record_command(self, nodeid: str, mend: Callable[[str], str]) -> str:
         if mend(nodeid) != nodeid:
             nodeid = nodeid.partition("[")[0]  # the test with all its parameters, one of which is a secret
-        plain = all(character.isalnum() or character in "_./:-" for character in nodeid)
-        return f"STEPFORK_MODE=record pytest{self._options} {nodeid if plain else repr(nodeid)}"
+        file, *rest = nodeid.split("::")
+        with suppress(ValueError):  # on another drive
+            file = Path(os.path.relpath(self._root / file, self._here)).as_posix()
+        return f"STEPFORK_MODE=record pytest{self._options} {shlex.quote('::'.join([file, *rest]))}"
 
     def _is_off(self, nodeid: str) -> bool:
         path = nodeid.partition("::")[0]

@@ -16,7 +16,7 @@ from typing import Final
 from stepfork.cassette import reader, schema, shared
 from stepfork.cassette.bases import is_below
 from stepfork.cassette.extension import Draft, Misfit, Request
-from stepfork.cassette.fields import Fault
+from stepfork.cassette.fields import Fault, shown
 from stepfork.cassette.slices import Slices
 from stepfork.cassette.values import TAGS
 from stepfork.core.directories import AS_THEY_STAND, HELD, Directories
@@ -165,7 +165,7 @@ class Documents:
                     break
         number = own.extension.back
         raise self.located(
-            Fault("extends", f"there is no LLM call {number} back in this line of control"), place
+            Fault("extends", f"there is no LLM call {shown(number)} back in this line of control"), place
         )
 
     def _is_deeper(self, place: int, depth: int) -> bool:

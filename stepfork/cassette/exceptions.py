@@ -19,11 +19,13 @@ from stepfork.cassette.exception_kinds import (
     members_of,
     without_handles,
 )
+from stepfork.cassette.fields import Fault, check_error
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
 from stepfork.cassette.values.http_messages import named_once
+from stepfork.cassette.values.looking import looks
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts
+from stepfork.cassette.values.walk import Decoder, Encoder, Row
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
@@ -31,9 +33,9 @@ __all__ = ["class_name", "decode_exception", "encode_exception", "is_outcome", "
 
 _INTERRUPTING: Final = ("trio", "stepfork")
 _NOTES: Final = "__notes__"
-_AROUND: Final = ("attributes", "notes", "cause", "cause_left_out", "suppress_context")
 
 
+@looks
 def encode_exception(
     error: BaseException, path: str = "error", classes: ClassPolicy = IMPORTED
 ) -> dict[str, Plain]:
@@ -56,6 +58,7 @@ def encode_exception(
         raise Unsupported(path, type_name(error), f"(it cannot be read: {type_name(problem)})") from None
 
 
+@looks
 def decode_exception(form: Plain, classes: ClassPolicy = IMPORTED) -> BaseException:
     """A fresh exception from its plain form.
 
@@ -90,6 +93,7 @@ def is_outcome(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__module__.partition(".")[0] not in _INTERRUPTING
 
 
+@looks
 def text_of(error: BaseException) -> str:
     """The text of an exception; one that cannot be read is empty.
 
@@ -274,12 +278,14 @@ def _said(error: BaseException) -> str:
 
 def _decode(form: Any, decoder: Decoder) -> BaseException:
     by_constructor = isinstance(form, dict) and "init" in form
-    required, optional = (("class", "init"), _AROUND) if by_constructor else (("class",), ("args", *_AROUND))
-    fields = parts(form, required, optional)
+    try:
+        check_error("", form)
+    except Fault as fault:
+        raise BadValue(str(fault)) from None
+    fields: dict[str, Any] = form
     arguments = decoder.items(fields["init"] if by_constructor else fields.get("args", []))
     attributes = decoder.fields(fields.get("attributes", {}))
     cause = _decode(fields["cause"], decoder) if "cause" in fields else None
-    notes = decoder.items(fields.get("notes", []))
     kind: Any = decoder.find(fields["class"], _is_exception, "exception class")
     try:
         if by_constructor:
@@ -301,12 +307,12 @@ def _decode(form: Any, decoder: Decoder) -> BaseException:
         raise BadValue(
             f"exception class {fields['class']!r} cannot be built from its args: {problem}"
         ) from None
-    for note in notes:
+    for note in fields.get("notes", []):
         error.add_note(note)
     if cause is not None:
         error.__cause__ = error.__context__ = cause
     if "suppress_context" in fields:
-        error.__suppress_context__ = fields["suppress_context"] is True
+        error.__suppress_context__ = fields["suppress_context"]
     return error
 
 

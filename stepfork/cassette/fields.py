@@ -6,10 +6,12 @@ Faults are raised as `Fault` (field and problem); whoever knows the file and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from stepfork.core.model import Plain
+from stepfork.core.model import Plain, Tagged
+from stepfork.core.wording import spell
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "text": (str,),
@@ -21,6 +23,29 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "mapping or sequence": (dict, list),
     "any": (object,),
 }
+
+
+_KINDS: Final[dict[type, str]] = {
+    type(None): "nothing",
+    bool: "true or false",
+    int: "a number",
+    float: "a number with a fraction",
+    dict: "a mapping",
+    list: "a sequence",
+}
+
+
+_ERROR: Final = {
+    "class": "text",
+    "args": "sequence",
+    "init": "sequence",
+    "attributes": "mapping",
+    "notes": "sequence",
+    "cause": "mapping",
+    "cause_left_out": "text",
+    "suppress_context": "flag",
+}
+_CLASS: Final = re.compile(r"[^:\s]+:[^:\s]+")
 
 
 class Fault(ValueError):
@@ -54,26 +79,38 @@ def _hint(expected: str, value: Plain) -> str:
 
 def kind_of(value: Plain) -> str:
     """What a value is, in the words of a fault."""
-    names = {bool: "true or false", int: "a number", float: "a number", dict: "a mapping", list: "a sequence"}
-    return (
-        "nothing"
-        if value is None
-        else names.get(type(value), "text" if isinstance(value, str) else "a tagged value")
-    )
+    if isinstance(value, Tagged):
+        return f"a value with the tag !{value.tag}"
+    return _KINDS.get(type(value), "text")
 
 
-def check_error(name: str, value: Plain) -> None:
-    """Checks a recorded exception."""
+def shown(value: Plain) -> str:
+    """A value in the words of a fault, cut where it is long.
+
+    >>> shown([1, "a"]), len(shown("a" * 1000)), shown(10**5000)[:12]
+    ('[1, "a"]', 61, '0x31e2080103')
+    """
+    spelled = spell(value)
+    return spelled if len(spelled) <= 60 else f"{spelled[:60]}…"
+
+
+def check_error(name: str, value: Plain, bare: Collection[str] = ()) -> None:
+    """Checks a recorded exception; `bare` are names of classes that stand without a module."""
+    above = f"{name}." if name else ""
     if not isinstance(value, dict):
         raise Fault(name, f"mapping expected, found {kind_of(value)}")
-    if not isinstance(value.get("class"), str):
-        raise Fault(f"{name}.class", "text expected, as in 'module:ClassName'")
-    if not isinstance(value.get("args", []), list):
-        raise Fault(f"{name}.args", f"sequence expected, found {kind_of(value['args'])}")
+    check(value, _ERROR, required=("class",), above=above)
+    named = str(value["class"])
+    if _CLASS.fullmatch(named) is None and named not in bare:
+        known = f", or {', '.join(sorted(bare))}" if bare else ""
+        raise Fault(
+            f"{above}class", f"a class expected, as in 'module:ClassName'{known}; found {shown(named)}"
+        )
+    if "args" in value and "init" in value:
+        raise Fault(f"{above}args", "it is made of 'args' or by 'init', not of both")
+    texts(f"{above}notes", value.get("notes", []))
     if "cause" in value:
-        check_error(f"{name}.cause", value["cause"])
-    if not isinstance(value.get("attributes", {}), dict):
-        raise Fault(f"{name}.attributes", f"mapping expected, found {kind_of(value['attributes'])}")
+        check_error(f"{above}cause", value["cause"])
 
 
 def optional_text(value: Plain) -> str | None:
@@ -100,5 +137,5 @@ def text_mapping(field: str, values: Any) -> dict[str, str]:
 def count(field: str, value: Plain) -> int:
     """A number that counts from zero."""
     if type(value) is not int or value < 0:
-        raise Fault(field, f"a count expected, found {value!r}")
+        raise Fault(field, f"a count expected, found {shown(value)}")
     return value

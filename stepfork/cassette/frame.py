@@ -86,7 +86,8 @@ def read_header(document: dict[str, Plain]) -> Header:
         raise Fault("stepfork", "missing: the first document must say 'stepfork: 1'; this is no cassette")
     if version != FORMAT_VERSION or type(version) is not int:
         raise UnknownVersion(
-            "stepfork", f"format version {version!r} is not supported; this stepfork reads {FORMAT_VERSION}"
+            "stepfork",
+            f"format version {fields.shown(version)} is not supported; this stepfork reads {FORMAT_VERSION}",
         )
     fields.check(document, _HEADER, required=("name",))
     return Header(
@@ -139,9 +140,9 @@ def read_end(document: dict[str, Plain]) -> End:
     fields.check(document, _END, required=("end",))
     status = document["end"]
     if status not in ("completed", "failed"):
-        raise Fault("end", f"expected 'completed' or 'failed', found {status!r}")
+        raise Fault("end", f"expected 'completed' or 'failed', found {fields.shown(status)}")
     if document.get("test", "failed") != "failed":
-        raise Fault("test", f"expected 'failed', found {document['test']!r}")
+        raise Fault("test", f"expected 'failed', found {fields.shown(document['test'])}")
     error = document.get("error")
     if error is not None:
         fields.check_error("error", error)

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from stepfork.cassette.schema import Document, Place
 from stepfork.core.canonical import canonical_text
+from stepfork.core.lanes import Mark
 from stepfork.core.layout import layout
-from stepfork.core.lines import Line, Scope
+from stepfork.core.lines import DEEPEST, Line, Scope
 from stepfork.core.model import Incoming, Recorded
 
 
@@ -58,15 +59,23 @@ class Partial:
 
     def ordered(self) -> list[tuple[int, Recorded]]:
         """The calls in their final order, each with its place among those given and with its mark."""
-        return list(self._of(None))
-
-    def _of(self, parent: int | None) -> Iterator[tuple[int, Recorded]]:
-        starts = self._inside.get(parent, [])
-        rows = layout(self._scope(starts), lambda start: self._key(self._calls[start][0]))
-        for start, mark in rows:
+        found: list[tuple[int, Recorded]] = []
+        ways = [self._of(None)]  # how deep calls are nested is the program's affair
+        while ways:
+            row = next(ways[-1], None)
+            if row is None:
+                ways.pop()
+                continue
+            start, mark = row
             at, recorded, _ = self._calls[start]
-            yield at, replace(recorded, mark=mark)
-            yield from self._of(start)
+            found.append((at, replace(recorded, mark=mark)))
+            ways.append(self._of(start))
+        return found
+
+    def _of(self, parent: int | None) -> Iterator[tuple[int, Mark | None]]:
+        """The calls made directly inside one, by the number of their start."""
+        starts = self._inside.get(parent, [])
+        return iter(layout(self._scope(starts), lambda start: self._key(self._calls[start][0])))
 
     def _scope(self, starts: list[int]) -> Scope:
         """The lines that made these calls."""
@@ -78,13 +87,16 @@ class Partial:
                 lines[started.line] = scope.stranger()
                 continue
             starter = lines[started.starter]
+            if starter.depth == DEEPEST:
+                lines[started.line] = starter
+                continue
             line = lines[started.line] = Line(scope, starter)
             line.born = (started.calls, started.forks)
             line.after = tuple(lines[other] for other in started.after if other in lines)
         for start in starts:
             line = lines.get(self._calls[start][2].line) or scope.main
             line.add(start)
-        for line in sorted(lines.values(), key=lambda line: line.born):
+        for line in sorted(dict.fromkeys(lines.values()), key=lambda line: line.born):
             if line.parent is not None:
                 line.parent.children[line.born] = line
         return scope

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stepfork.cassette.fields import Fault
-from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks
+from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Decoder, checks, looks
 from stepfork.core.model import Plain, Tagged
 from stepfork.core.placeholder_texts import unescaped_value
 
 
+@looks
 def check_at(field: str, value: Plain) -> None:
     """Checks that all tags fit their contents, without looking for any class.
 
@@ -23,6 +24,7 @@ def check_at(field: str, value: Plain) -> None:
         raise fault
 
 
+@looks
 def look_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     """The value for a reader: what only looked like a placeholder is itself again; what is not at hand, or
     does not fit its class any more, stays a `Tagged`.
@@ -36,6 +38,7 @@ def look_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     return _seen(field, unescaped_value(value), lambda: Decoder(classes, lenient=True))
 
 
+@looks
 def decode_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     """The value itself.
 
@@ -48,6 +51,7 @@ def decode_at(field: str, value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     return _seen(field, value, lambda: Decoder(classes))
 
 
+@looks
 def field_of(problem: BadValue, outcome: dict[str, Plain], classes: ClassPolicy) -> str:
     """The field of a call's outcome that cannot be rebuilt, as `problem` says."""
     for field, value in outcome.items():

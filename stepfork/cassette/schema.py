@@ -15,6 +15,14 @@ from stepfork.core.model import Incoming, Plain, Recorded
 RESPONSE_FIELDS: Final = ("response", "text", "body", "stream")
 """The forms an LLM call's answer can take: JSON, other text, bytes, an event stream."""
 
+STREAM_ERRORS: Final = frozenset(
+    ("CloseError", "ConnectError", "ConnectTimeout", "DecodingError", "LocalProtocolError", "NetworkError")
+    + ("PoolTimeout", "ProtocolError", "ProxyError", "ReadError", "ReadTimeout", "RemoteProtocolError")
+    + ("RequestError", "TimeoutException", "TooManyRedirects", "TransportError", "UnsupportedProtocol")
+    + ("WriteError", "WriteTimeout")
+)
+"""The errors of the HTTP library, which break a stream and stand with a bare name."""
+
 _TOOL: Final = tool_fields.FIELDS
 _LLM: Final = {
     "method": "text",
@@ -275,7 +283,9 @@ def _check_contents(document: dict[str, Plain]) -> None:
 def _check_answer(document: dict[str, Plain]) -> None:
     style = document.get("json", json_style.DEFAULT)
     if style not in json_style.STYLES:
-        raise Fault("json", f"unknown style {style!r}; the styles are {', '.join(json_style.STYLES)}")
+        raise Fault(
+            "json", f"unknown style {fields.shown(style)}; the styles are {', '.join(json_style.STYLES)}"
+        )
     headers = document.get("headers", {})
     assert isinstance(headers, dict)
     fields.text_mapping("headers", headers)
@@ -288,7 +298,7 @@ def _check_stream(streamed: dict[str, Plain]) -> None:
     ends = {key: value for key, value in streamed.items() if key in _STREAM_ENDS}
     fields.check(ends, _STREAM_ENDS, required=(), above="stream.")
     if "broken" in ends:
-        fields.check_error("stream.broken", ends["broken"])
+        fields.check_error("stream.broken", ends["broken"], STREAM_ERRORS)
     try:
         stream.check(streamed)
     except stream.Misfit as problem:

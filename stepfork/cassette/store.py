@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from stepfork.cassette import frame, integrity, reader, schema
+from stepfork.cassette import frame, integrity, question, reader, schema
 from stepfork.cassette.documents import Documents
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.partial import Partial, bases, sort_key
@@ -123,8 +123,23 @@ class StoredCassette:
         Raises:
             CassetteError: if its document, or one that it refers to, does not fit, with line and field.
         """
+        self._check_depth(at)
         found = self._documents.recorded(self._places[at])
         return found if at not in self._marks else replace(found, mark=self._marks[at])
+
+    def _check_depth(self, at: int) -> None:
+        """Whether a call stands inside of the one before it, or of one around that."""
+        place = self._places[at]
+        depth = self._documents.own(place).recorded.depth
+        try:
+            if depth:
+                _check_enclosed(
+                    depth, self._documents.own(self._places[at - 1]).recorded.depth + 1 if at else 0
+                )
+            if self.verdict == "ok" and self.slices.begins(place, "depth:") != (depth > 0):
+                raise Fault("depth", f"it stands before all other fields, and not where it is 0; {_MEND}")
+        except Fault as fault:
+            raise self._documents.located(fault, place) from None
 
     def _own(self, at: int) -> Recorded:
         """The same where only its place, its mark and its kind are asked for."""
@@ -144,6 +159,12 @@ class StoredCassette:
         """Whether the call at a position may hold a text that looks like a placeholder and is none."""
         has, place = self.slices.has, self._places[at]
         return has(place, b"=secret:") or has(place, b"!shared") or has(place, b"!byte")
+
+    def told(self, at: int) -> dict[str, Plain]:
+        """What the call at a position asks, as its document tells it: in full, or by the call it extends."""
+        document = self._documents.own(self._places[at])
+        call = document.recorded.call
+        return {"args": call.args} if call.kind == "tool" else question.told(call.args, document.extension)
 
     def said(self, at: int) -> tuple[Plain, Plain]:
         """What the call at a position asks and is answered, without what it has from the call it extends."""
@@ -260,8 +281,7 @@ class StoredCassette:
                 own = self._documents.own(place)
                 recorded = own.recorded
                 _check_values(own)
-                if recorded.depth > deepest:
-                    raise Fault("depth", f"at most {deepest} here: no call before it encloses this one")
+                _check_enclosed(recorded.depth, deepest)
                 deepest = recorded.depth + 1
                 self._documents.recorded(place)
             except CassetteError as problem:
@@ -389,6 +409,11 @@ class StoredCassette:
 
     def _fail(self, problem: str, line: int) -> NoReturn:
         raise CassetteError(problem if _MEND in problem else f"{problem}; {_MEND}", file=self.path, line=line)
+
+
+def _check_enclosed(depth: int, deepest: int) -> None:
+    if depth > deepest:
+        raise Fault("depth", f"at most {deepest} here: no call before it encloses this one")
 
 
 def _check_values(document: schema.Document) -> None:

@@ -73,7 +73,9 @@ def _check_step(field: str, step: Plain, last: int, count: int, args: dict[str, 
     number = step["step"]
     assert isinstance(number, int)
     if not last < number <= count:
-        raise Fault(f"{field}.step", f"a number from {last + 1} to {count} expected, found {number}")
+        raise Fault(
+            f"{field}.step", f"a number from {last + 1} to {count} expected, found {fields.shown(number)}"
+        )
     if "sent" in step and "thrown" in step:
         raise Fault(f"{field}.thrown", "a step begins with a value or with an error, not with both")
     if number == 1 and ("sent" in step or "thrown" in step):
@@ -92,7 +94,7 @@ def _check_changes(document: dict[str, Plain], args: dict[str, Plain], above: st
     for name, left in lefts.items():
         _check_argument(f"{above}left.{name}", name, args)
         if left != "closed" and (type(left) is not int or left < 0):
-            raise Fault(f"{above}left.{name}", f"a count or 'closed' expected, found {left!r}")
+            raise Fault(f"{above}left.{name}", f"a count or 'closed' expected, found {fields.shown(left)}")
     for name, _ in _mapping(document, "written"):
         _check_argument(f"{above}written.{name}", name, args)
         if name not in lefts:

@@ -171,6 +171,7 @@ class Writer:
             target = self._failed()
         elif good is not None and same_behaviour(good, text, self._rules):
             self.discard()
+            self._drop_failed(failed)
             return Written(self.path, unchanged=True)
         data = _bytes(text)
         if not files.stands(self._file, self.partial):  # removed meanwhile, perhaps with its folder
@@ -185,7 +186,14 @@ class Writer:
             files.put(target, data)
             self.discard()
         self.release()
+        self._drop_failed(failed)
         return Written(target, kept=self.path if target != self.path else None)
+
+    def _drop_failed(self, failed: bool) -> None:
+        """An older failed recording is no news beside a newer good one, which `adopt` would replace by it."""
+        if not failed and not self._failed().is_symlink():
+            with contextlib.suppress(OSError):
+                self._failed().unlink()
 
     def _failed(self) -> Path:
         return Path(names.sibling(str(self.path), "failed"))

@@ -10,9 +10,9 @@ from stepfork.cassette import writer
 from stepfork.cassette.store import StoredCassette
 from stepfork.cli import output
 from stepfork.cli.faults import FINE
-from stepfork.cli.files import cassette_at, shown
+from stepfork.cli.files import cassette_at
 from stepfork.cli.settings import settings_options
-from stepfork.session.faults import Hints, not_found
+from stepfork.session.faults import Hints, not_found, shown
 from stepfork.session.workspace import workspace
 
 

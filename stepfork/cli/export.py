@@ -23,7 +23,7 @@ from stepfork.cli.entrypoint import (
     working_directory_first,
 )
 from stepfork.cli.faults import FINE
-from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
+from stepfork.cli.files import cassette_at, open_cassette, read_expectation
 from stepfork.cli.replay import entrypoint_of
 from stepfork.cli.settings import settings_options
 from stepfork.core.model import Plain
@@ -32,6 +32,7 @@ from stepfork.errors import ConfigError
 from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
 from stepfork.session.expected_trajectory import ExpectedTrajectory
+from stepfork.session.faults import shown
 from stepfork.session.workspace import workspace
 
 
@@ -71,6 +72,8 @@ def export(
     if test is not None:
         _check_target(test, path, overwrite=overwrite)
     cassette = open_cassette(path)
+    for problem in cassette.problems():  # a test of what cannot be read would only say so later
+        raise problem
     expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
     trajectory = _trajectory(expect_trajectory)
     reference, own_root = entrypoint_of(cassette, entrypoint, where)

@@ -15,7 +15,7 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.cli.settings import given_options
 from stepfork.core.directories import AS_THEY_STAND
 from stepfork.errors import ConfigError
-from stepfork.session.faults import Hints, not_found
+from stepfork.session.faults import Hints, not_found, shown
 from stepfork.session.workspace import workspace
 
 
@@ -33,12 +33,6 @@ def cassette_at(name: str) -> Path:
         return by_rule
     inside = plain.resolve().is_relative_to((Path.cwd() / settings.cassette_dir).resolve())
     return plain if inside or (plain.exists() and not by_rule.exists()) else by_rule
-
-
-def shown(path: Path) -> str:
-    """A path as the user would type it: from the working directory where it lies below it."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def open_cassette(path: Path, *, of_today: bool = False) -> StoredCassette:

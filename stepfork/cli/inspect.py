@@ -6,12 +6,13 @@ import click
 
 from stepfork.cli import output
 from stepfork.cli.faults import FINE
-from stepfork.cli.files import cassette_at, open_cassette, shown
+from stepfork.cli.files import cassette_at, open_cassette
 from stepfork.cli.settings import settings_options
 from stepfork.errors import ConfigError
 from stepfork.report.as_json import call_json, overview_json
 from stepfork.report.calls import numbered, secrets_of
 from stepfork.report.text import call_in_full, overview
+from stepfork.session.faults import shown
 
 
 @click.command()

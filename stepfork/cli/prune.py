@@ -12,9 +12,9 @@ import click
 
 from stepfork.cli import output
 from stepfork.cli.faults import FINE
-from stepfork.cli.files import shown
 from stepfork.cli.settings import settings_options
 from stepfork.errors import ConfigError
+from stepfork.session.faults import shown
 
 _LIST: Final = Path(".pytest_cache/v/stepfork/unused")
 

@@ -15,12 +15,13 @@ from stepfork.cassette.values import Unsupported, encode
 from stepfork.cli import output
 from stepfork.cli.entrypoint import Arguments, Reference, load, specs, working_directory_first
 from stepfork.cli.faults import FAILED, FINE, message, one_line, own_fault, status_of, users_traceback
-from stepfork.cli.files import cassette_at, parse_json, shown, warn
+from stepfork.cli.files import cassette_at, parse_json, warn
 from stepfork.cli.settings import settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.report.calls import counted, numbered
 from stepfork.report.text import calls_text
+from stepfork.session.faults import shown
 from stepfork.session.run import Recipe, Run
 from stepfork.session.workspace import workspace
 

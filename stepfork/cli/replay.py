@@ -17,7 +17,7 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.cli import output
 from stepfork.cli.entrypoint import Arguments, Reference, check_own, load, specs, working_directory_first
 from stepfork.cli.faults import FAILED, FINE, own_fault, users_traceback
-from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
+from stepfork.cli.files import cassette_at, open_cassette, read_expectation
 from stepfork.cli.settings import given_options, settings_options
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError, ReplayMismatchError
@@ -25,7 +25,7 @@ from stepfork.report.answers import answers_of
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
 from stepfork.report.tally import unchecked_text
 from stepfork.session.config import project_root
-from stepfork.session.faults import Hints, record_command
+from stepfork.session.faults import Hints, record_command, shown
 from stepfork.session.modes import REPLAYING
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace

@@ -9,8 +9,9 @@ import click
 from stepfork.cassette.integrity import SEAL
 from stepfork.cli import output
 from stepfork.cli.faults import BAD_INPUT, FAILED, FINE, NOTHING_TO_VERIFY
-from stepfork.cli.files import cassette_at, shown
+from stepfork.cli.files import cassette_at
 from stepfork.cli.settings import settings_options
+from stepfork.session.faults import shown
 from stepfork.session.workspace import workspace
 
 _WORST_LAST: Final = (FINE, NOTHING_TO_VERIFY, FAILED, BAD_INPUT)

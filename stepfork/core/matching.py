@@ -189,7 +189,7 @@ class _Comparison:
                 return path, expected, actual, False
             old, new = expected.value, actual.value
             if expected.tag in ("set", "frozenset") and isinstance(old, list) and isinstance(new, list):
-                old, new = _without_common(old, new)
+                return self._differ_set(expected.tag, old, new, path)
             found = self.differ(old, new, path)
             # a tuple is shown down to its item; a date or a Decimal only says something with its tag
             inner = isinstance(expected.value, dict | list) and isinstance(actual.value, dict | list)
@@ -247,6 +247,18 @@ class _Comparison:
             return self.differ(expected, actual, path)
         return self.differ(old, new, path)
 
+    def _differ_set(self, tag: str, expected: list[Plain], actual: list[Plain], path: str) -> _Found | None:
+        """The items that only one of two sets has: they have no places, and sort one way or another."""
+        old, new = expected, actual
+        if any(MARK in opened(text) for text in texts_in(old)):
+            old, new = _without_common(old, new)  # of secrets the rest may sort differently
+        if self.differ(old, new, path) is None:
+            return None
+        gone, come = _without_common(expected, actual)
+        if len(gone) == len(come) == 1:
+            return self.differ(gone[0], come[0], path) or (path, gone[0], come[0], False)
+        return path, _leaf_of_set(tag, gone), _leaf_of_set(tag, come), False
+
     def _differ_list(self, expected: list[Plain], actual: list[Plain], path: str) -> _Found | None:
         found: _Found | None = None
         for at, old in enumerate(expected):
@@ -263,14 +275,16 @@ class _Comparison:
 
 
 def _without_common(old: list[Plain], new: list[Plain]) -> tuple[list[Plain], list[Plain]]:
-    """Two sets, of secrets without what both have: the rest may sort differently."""
-    if not any(MARK in opened(text) for text in texts_in(old)):
-        return old, new
+    """What only one of two sets has."""
     here, there = ({canonical_text(item): item for item in items} for items in (old, new))
     return (
         [item for text, item in here.items() if text not in there],
         [item for text, item in there.items() if text not in here],
     )
+
+
+def _leaf_of_set(tag: str, items: list[Plain]) -> Any:
+    return Tagged(tag, items) if len(items) > 1 else items[0] if items else ABSENT
 
 
 def _same_items(expected: list[Plain], actual: list[Plain]) -> bool:

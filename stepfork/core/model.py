@@ -143,4 +143,22 @@ class Trajectory:
 
 def describe(kind: str, name: str) -> str:
     """How a call is named in messages: ``tool 'search'``, ``llm 'chat.completions'``."""
-    return f"{kind} {name!r}"
+    return f"{kind} {cut(repr(name), 120)}"
+
+
+def cut(text: str, limit: int) -> str:
+    """The beginning and the end of a text that takes more than so many bytes.
+
+    >>> cut("short", 20), cut("a" * 50 + "b" * 50, 20)
+    ('short', 'aaaaaaaa…bbbbbbbb')
+    """
+    size = len(text.encode("utf-8", "surrogatepass")) if len(text) <= limit else 4 * limit + len(text)
+    if size <= limit:
+        return text
+    half = max(1, (limit - 3) // 2)
+    while len(text[:half].encode("utf-8", "surrogatepass")) > (limit - 3) // 2:
+        half //= 2
+    tail = max(1, (limit - 3) // 2)
+    while len(text[-tail:].encode("utf-8", "surrogatepass")) > (limit - 3) // 2:
+        tail //= 2
+    return f"{text[:half]}…{text[-tail:]}"

@@ -11,10 +11,12 @@ import math
 from typing import Any
 
 from stepfork.core.matching import ABSENT, Mismatch
-from stepfork.core.model import Incoming, Plain, Tagged, describe
+from stepfork.core.model import Incoming, Plain, Tagged, cut, describe
 
-LEAF_IN_LINE = 80  # characters of a leaf in the first line
-LEAF_BELOW = 600  # characters of a leaf in the lines below it
+LEAF_IN_LINE = 80  # bytes of a leaf in the first line
+LEAF_BELOW = 600  # bytes of a leaf in the lines below it
+PLACE = 200  # bytes of a path
+_NAME = 120  # bytes of a call's name
 _AROUND = 80  # characters on either side of what differs in a long text
 _WORD = 40  # characters that a difference is widened by at most, to the edge of a word
 
@@ -45,17 +47,30 @@ def spell(value: Any) -> str:
 
 
 def spell_pair(expected: Any, actual: Any, limit: int) -> tuple[str, str]:
-    """Both leaves in at most `limit` characters each, cut so that the first difference can be seen.
+    """Both leaves in at most `limit` bytes each, cut so that the first difference can be seen.
 
     >>> spell_pair("a" * 100 + "X", "a" * 100 + "Y", 20)
     ('…aaaaaaaaaaaaaaaaX"', '…aaaaaaaaaaaaaaaaY"')
     """
-    old, new = _spell_some(expected, actual)
-    if len(old) <= limit and len(new) <= limit:
+    return cut_pair(*_spell_some(expected, actual), limit)
+
+
+def cut_pair(old: str, new: str, limit: int) -> tuple[str, str]:
+    """Two texts in at most `limit` bytes each, cut around the first difference."""
+    if _size(old) <= limit and _size(new) <= limit:
         return old, new
     at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    start = max(0, min(at - limit // 3, max(len(old), len(new)) - limit + 2))
-    return _window(old, start, limit), _window(new, start, limit)
+    width = limit
+    while True:
+        start = max(0, min(at - width // 3, max(len(old), len(new)) - width + 2))
+        found = _window(old, start, width), _window(new, start, width)
+        if width < 8 or max(map(_size, found)) <= limit + 4:  # the ellipses
+            return found
+        width = width * 3 // 4
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def leaves(expected: Any, actual: Any) -> list[str]:
@@ -70,7 +85,7 @@ def leaves(expected: Any, actual: Any) -> list[str]:
         and len(expected) + len(actual) > 2 * LEAF_IN_LINE
     ):
         place, old, new = marked_pair(expected, actual)
-        if place is not None and max(len(old), len(new)) <= 2 * LEAF_BELOW:
+        if place is not None and max(_size(old), _size(new)) <= LEAF_BELOW * 3 // 2:
             line = expected.count("\n", 0, place) + 1
             return [f"from line {line}, character {place + 1}:", f"recorded: {old}", f"now:      {new}"]
     old, new = spell_pair(expected, actual, LEAF_BELOW)
@@ -153,21 +168,19 @@ def headline(index: int, recorded: Incoming, incoming: Incoming, mismatch: Misma
     "call #1: expected tool 'a' but the agent called 'b'"
     """
     if mismatch.fault in ("kind", "name"):
-        called = (
-            repr(incoming.name) if recorded.kind == incoming.kind else describe(incoming.kind, incoming.name)
-        )
-        expected = describe(recorded.kind, recorded.name)
+        old, new = cut_pair(repr(recorded.name), repr(incoming.name), _NAME)
+        called = new if recorded.kind == incoming.kind else f"{incoming.kind} {new}"
         verb = "sent" if incoming.kind != "tool" else "called"
-        return f"call #{index}: expected {expected} but the agent {verb} {called}"
+        return f"call #{index}: expected {recorded.kind} {old} but the agent {verb} {called}"
     call = describe(recorded.kind, recorded.name)
     if mismatch.fault == "target":
         part = f"request {mismatch.path.partition('.')[0]}"
-        place = f" {mismatch.path!r}" if "." in mismatch.path else ""
+        place = f" {cut(repr(mismatch.path), PLACE)}" if "." in mismatch.path else ""
     elif mismatch.fault == "step":
-        part, place = mismatch.path, ""
+        part, place = cut(mismatch.path, PLACE), ""
     else:
         part = "argument" if recorded.kind == "tool" else "request"
-        place = f" {mismatch.path!r}" if mismatch.path else ""
+        place = f" {cut(repr(mismatch.path), PLACE)}" if mismatch.path else ""
     start = f"call #{index}: {call} {part}{place}"
     if mismatch.order_only:
         return f"{start}: the items are the same but their order differs"
@@ -193,4 +206,5 @@ def summary(call: Incoming, limit: int = 100) -> str:
     if call.kind == "llm" and isinstance(args, dict):
         args = {key: args[key] for key in ("model",) if key in args}
     text = spell(args)
-    return f"{describe(call.kind, call.name)} {text if len(text) <= limit else text[: limit - 1] + '…'}"
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return f"{describe(call.kind, call.name)} {cut(text, 3 * limit)}"

@@ -215,7 +215,7 @@ def source_of(value: Any, path: str) -> Source | None:
     True
     """
     kind = type(value)
-    if isinstance(value, io.IOBase):
+    if issubclass(kind, io.IOBase):
         return _stream(value, path)
     if kind in _VIEWS:
         return _View(value)
@@ -223,11 +223,9 @@ def source_of(value: Any, path: str) -> Source | None:
         return _Copied(value)
     if kind is _LIVE or kind is AsyncGeneratorType:
         raise Unsupported(path, type_name(value), "whose items are made while they are read", _LIST)
-    if kind is GeneratorType or (
-        kind.__module__ in ("builtins", "itertools") and isinstance(value, Iterator)
-    ):
+    if kind is GeneratorType or (kind.__module__ in ("builtins", "itertools") and issubclass(kind, Iterator)):
         return Drained(value)
-    if isinstance(value, Iterator | AsyncIterator):
+    if issubclass(kind, Iterator | AsyncIterator):
         raise Unsupported(path, type_name(value), "which cannot be read without using it up", _LIST)
     return None
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from stepfork.cassette.exceptions import is_outcome
-from stepfork.cassette.values import BadValue, Unsupported
+from stepfork.cassette.values import BadValue, Unsupported, is_looking, is_out_of_stack
 from stepfork.core.lines import Scope
 from stepfork.core.model import Recorded
 from stepfork.errors import CassetteError, StepforkError
@@ -62,6 +62,7 @@ class Live:
         self._target = target
         self.ticket = ticket
         self._over = False
+        self._is_inside = where.inside is not None
         target.begins(ticket, where)
         strand = control.here()
         self._may_be_late = where is strand.frames[0] and not strand.given_up() if strand.frames else False
@@ -80,6 +81,8 @@ class Live:
         """The call raised. What ends the whole run (KeyboardInterrupt) is no outcome."""
         if is_cancelled(error):
             self.end({"cancelled": True})
+        elif self._is_inside and isinstance(error, RecursionError) and is_out_of_stack():
+            pass  # the call around it, where there is room again, says what came of it
         elif is_outcome(error):
             outcome = self._said(lambda: self._raised(error))
             if outcome is not None:
@@ -176,6 +179,8 @@ class Running:
 
 def frame() -> Frame | None:
     """Where the current call belongs, or None where it should simply run."""
+    if is_looking():
+        return None
     found = active.current()
     return None if found is None or found.run.action == "off" else found
 
@@ -202,6 +207,8 @@ def enter(target: Target, where: Frame | None = None) -> Recorded | Live | Runni
     try:
         incoming = target.incoming()
     except Unsupported as problem:
+        if is_out_of_stack():  # whatever it calls next would say so
+            raise RecursionError("maximum recursion depth exceeded") from None
         run.refuse(target.kind, target.name, problem, line=where.line)
         return THROUGH
     answer = run.begin(incoming, where)

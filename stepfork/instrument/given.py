@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import AsyncGeneratorType
 from typing import Any, Final
 
-from stepfork.cassette.values import ClassPolicy, Unsupported, decode, encode, type_name
+from stepfork.cassette.values import ClassPolicy, Unsupported, decode, encode, looks, type_name
 from stepfork.core.model import Plain
 from stepfork.instrument import contents
 from stepfork.instrument.changes import Watched, can_change
@@ -97,6 +97,7 @@ class Given:
 
     # -- while recording ----------------------------------------------------------------------------
 
+    @looks
     def watch(self, *, again: bool = False) -> None:
         """The body runs now, or goes on `again`: what changes from here on is its doing."""
         if not again or self._watched is None or self._is_stale():
@@ -137,6 +138,7 @@ class Given:
             item if source is None else source.content for item, source in zip(value, sources, strict=True)
         )
 
+    @looks
     def changes(self) -> dict[str, Plain]:
         """What the body did to them since then: ``changed``, ``kept``, ``replaced``.
 
@@ -179,6 +181,7 @@ class Given:
 
     # -- on replay ----------------------------------------------------------------------------------
 
+    @looks
     def change(self, recorded: dict[str, Plain], before: Plain = None) -> None:
         """Does what the body did when it was recorded.
 

@@ -162,6 +162,15 @@ class Hooks:
                     "correct the name, or make the module importable from here"
                 )
 
+    def may_be_tool(self, name: str) -> bool:
+        """Whether a patched tool has this name, or one may have whose module is not imported yet."""
+        with self._lock:
+            patterns = [pattern for hold in self._holds for pattern in hold.patterns]
+            if any(not any(map(pattern.matches_module, list(sys.modules))) for pattern in patterns):
+                return True
+            known = [known for swapped in self._tools.values() for known in swapped.names()]
+        return any(name in (own, f"{module}:{own}") for own, module in known)
+
     # -- install and undo ---------------------------------------------------------------------------
 
     def _install(self) -> None:
@@ -241,6 +250,7 @@ class Hooks:
 
 HOOKS: Final = Hooks()
 """The patches of this process. Importing this file installs nothing."""
+active.ask_for_tools(HOOKS.may_be_tool)
 
 
 def _warn(module: str, error: Exception) -> None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from stepfork.cassette.exceptions import decode_exception, encode_exception
+from stepfork.cassette.schema import STREAM_ERRORS
 from stepfork.cassette.values import BadValue, Unsupported
 from stepfork.core.model import Plain
 from stepfork.instrument import driver
@@ -202,7 +203,8 @@ def replayed(
 
 def _encoded(error: BaseException, module: Any) -> dict[str, Plain]:
     if isinstance(error, module.RequestError):
-        return {"class": type(error).__name__, "args": [str(error)]}
+        names = [kind.__name__ for kind in type(error).__mro__ if kind.__name__ in STREAM_ERRORS]
+        return {"class": names[0], "args": [str(error)]}
     try:
         return encode_exception(error)
     except Unsupported:
@@ -215,7 +217,8 @@ def _decoded(form: dict[str, Any], module: Any) -> BaseException:
         if not isinstance(found, Exception):
             raise BadValue(f"{form['class']!r} breaks no stream")
         return found
-    kind = getattr(module, form["class"], None)
-    known = isinstance(kind, type) and issubclass(kind, module.RequestError)
-    error: BaseException = (kind if known else module.ReadError)(*map(str, form.get("args", [])))  # type: ignore[misc]
+    kind = getattr(module, form["class"], None) if form["class"] in STREAM_ERRORS else None
+    if kind is None:
+        raise BadValue(f"{form['class']!r} is no error of {module.__name__}")
+    error: BaseException = kind(*map(str, form.get("args", [])))
     return error

@@ -15,6 +15,8 @@ from stepfork.cassette.store import StoredCassette
 from stepfork.core.model import Plain, Recorded, Tagged
 from stepfork.report.calls import Numbered, Secret
 
+_DEEPEST: Final = 100
+"""Levels of calls inside of each other that stand so in JSON: its readers take no end of them."""
 _LONGEST: Final = 14000
 """Bits of a number that Python spells in decimal whatever its limit of digits (4300) is set to by default."""
 
@@ -86,19 +88,25 @@ def call_json(call: Numbered) -> dict[str, Any]:
 
 
 def _with_children(calls: Sequence[Recorded]) -> dict[str, Any]:
-    first, *rest = calls
-    groups: list[list[Recorded]] = []
-    for recorded in rest:
-        if recorded.depth == first.depth + 1:
-            groups.append([])
-        groups[-1].append(recorded)
-    asked = "args" if first.call.kind == "tool" else "request"
+    """A call with those inside of it, and of them; what is nested too deep for JSON stands side by side."""
+    first, *rest = map(_alone, calls)
+    around = [first]  # the calls that the next one may be inside of
+    for recorded, call in zip(calls[1:], rest, strict=True):
+        depth = recorded.depth - calls[0].depth
+        del around[min(depth, _DEEPEST) :]
+        around[-1]["children"].append(call if depth <= _DEEPEST else {"depth": depth, **call})
+        around.append(call)
+    return first
+
+
+def _alone(recorded: Recorded) -> dict[str, Any]:
+    call = recorded.call
     return {
-        "kind": first.call.kind,
-        "name": first.call.name,
-        **{key: json_value(value) for key, value in first.call.target.items()},
-        asked: json_value(first.call.args),
-        **{key: json_value(value) for key, value in first.outcome.items()},
-        **({"unfinished": True} if first.unfinished else {}),
-        "children": [_with_children(group) for group in groups],
+        "kind": call.kind,
+        "name": call.name,
+        **{key: json_value(value) for key, value in call.target.items()},
+        "args" if call.kind == "tool" else "request": json_value(call.args),
+        **{key: json_value(value) for key, value in recorded.outcome.items()},
+        **({"unfinished": True} if recorded.unfinished else {}),
+        "children": [],
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepfork.cassette.store import StoredCassette
-from stepfork.core.model import Recorded, Tagged
+from stepfork.core.model import Plain, Recorded, Tagged
 from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.wording import spell
 
@@ -92,15 +92,20 @@ class Secret:
 
 
 def secrets_of(cassette: StoredCassette, calls: Sequence[Numbered]) -> list[Secret]:
-    """The placeholders that stand in a cassette, in order of their first place."""
+    """The placeholders that stand in a cassette, in order of their first place.
+
+    What a request has from the one that it extends stands there, and is not counted again.
+    """
     found: dict[str, list[str]] = {}
     header, end = cassette.header, cassette.end
     places: list[tuple[str, Any]] = [("args", header.args), ("env", dict(header.env))]
+    position = 0
     for call in calls:
         for recorded in call.calls:
-            asked = "args" if recorded.call.kind == "tool" else "request"
-            places += [(f"#{call.number} {asked}", recorded.call.args)]
-            places += [(f"#{call.number}", recorded.call.target), (f"#{call.number}", recorded.outcome)]
+            if cassette.holds_secrets(position):
+                asked: list[dict[str, Plain]] = [cassette.told(position), recorded.call.target]
+                places += [(f"#{call.number}", fields) for fields in (*asked, recorded.outcome)]
+            position += 1
     if end is not None:
         places += [("output", end.output), ("error", end.error)]
     for place, value in places:

@@ -14,6 +14,7 @@ from stepfork.report.calls import Numbered, Secret, counted, error_text, hidden_
 from stepfork.report.tally import unchecked_text
 
 _WIDTH: Final = 100  # characters of a call's question or answer at a glance
+_DEEPEST: Final = 20  # levels of calls inside of each other that are shown by indenting them
 
 
 def overview(
@@ -88,10 +89,16 @@ def calls_text(calls: Iterable[Numbered]) -> str:
     for call in calls:
         for recorded in call.calls:
             number = f"#{call.number}" if recorded.depth == 0 else ""
-            indent = "    " * recorded.depth
+            indent = _indent(recorded)
             lines.append(f"  {number:<3} {indent}{question(recorded)}")
             lines.append(f"      {indent}  {answer(recorded)}")
     return "\n".join(lines)
+
+
+def _indent(recorded: Recorded) -> str:
+    """Blanks before a call by how deep it is nested; a number where they would only fill the page."""
+    depth = recorded.depth
+    return "    " * depth if depth <= _DEEPEST else f"{'    ' * _DEEPEST}({depth} deep) "
 
 
 def question(recorded: Recorded) -> str:
@@ -114,7 +121,7 @@ def answer(recorded: Recorded) -> str:
         return "cancelled"
     if "error" in outcome:
         return f"raised {_cut(error_text(outcome['error']))}"
-    status = f"status {outcome['status']} " if "status" in outcome else ""
+    status = f"status {spell(outcome['status'])} " if "status" in outcome else ""
     if "result" in outcome:
         return f"-> {_cut(spell(outcome['result']))}"
     return f"-> {status}{_cut(_response(outcome))}"
@@ -192,37 +199,40 @@ def call_in_full(call: Numbered) -> str:
             lines += _field(name, value)
         if recorded.unfinished:
             lines.append("unfinished: it was still running when the recording ended")
-        blocks.append("\n".join("    " * recorded.depth + line for line in lines))
+        indent = _indent(recorded)
+        blocks.append("\n".join(indent + line for line in lines))
     return "\n\n".join(blocks)
 
 
 def _field(name: str, value: Plain) -> list[str]:
-    return [f"{name}:", *("  " + line for line in _tree(value))]
+    lines = [f"{name}:"]
+    _tree(value, "  ", lines)
+    return lines
 
 
-def _tree(value: Plain) -> Iterator[str]:
+def _tree(value: Plain, indent: str, lines: list[str]) -> None:
     """A value over as many lines as it needs: texts as they read, containers item by item."""
     if isinstance(value, Tagged):
-        yield f"!{value.tag}"
-        yield from ("  " + line for line in _tree(value.value))
+        lines.append(f"{indent}!{value.tag}")
+        _tree(value.value, indent + "  ", lines)
     elif isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _entry(_line(key) + ":", item)
+            _entry(f"{indent}{_line(key)}:", item, indent, lines)
     elif isinstance(value, list) and value:
         for item in value:
-            yield from _entry("-", item)
+            _entry(f"{indent}-", item, indent, lines)
     elif isinstance(value, str) and "\n" in value:
-        yield from (_line(line) for line in value.split("\n"))
+        lines.extend(indent + _line(line) for line in value.split("\n"))
     else:
-        yield spell(value)
+        lines.append(indent + spell(value))
 
 
-def _entry(head: str, value: Plain) -> Iterator[str]:
+def _entry(head: str, value: Plain, indent: str, lines: list[str]) -> None:
     if isinstance(value, str) and "\n" in value:
-        yield f"{head} |"
+        lines.append(f"{head} |")
     elif isinstance(value, Tagged | dict | list) and value:
-        yield head
+        lines.append(head)
     else:
-        yield f"{head} {spell(value)}"
+        lines.append(f"{head} {spell(value)}")
         return
-    yield from ("  " + line for line in _tree(value))
+    _tree(value, indent + "  ", lines)

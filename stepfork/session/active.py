@@ -29,6 +29,7 @@ _refuse_reason: str | None = None
 _replaying_outside = False
 _patched = False
 _refusals = 0
+_may_be_tool: Callable[[str], bool] = lambda name: True  # noqa: E731 - nobody knows yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,17 @@ def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
     """Calls `listener` with every session that closes; gives a function that ends it."""
     _closed_listeners.append(listener)
     return lambda: _closed_listeners.remove(listener)
+
+
+def ask_for_tools(may_be: Callable[[str], bool]) -> None:
+    """Says who knows whether a name is, or may become, that of a tool."""
+    global _may_be_tool
+    _may_be_tool = may_be
+
+
+def may_be_tool(name: str) -> bool:
+    """Whether a tool of this name is patched, or may be as soon as its module is imported."""
+    return _may_be_tool(name)
 
 
 def expects_replay() -> bool:

@@ -18,7 +18,7 @@ from stepfork.cassette.values.policy import class_name
 from stepfork.core import wording
 from stepfork.core.masking import masked_call, masked_mismatch
 from stepfork.core.matching import ABSENT, Mismatch, distance, match
-from stepfork.core.model import Incoming, Plain, describe
+from stepfork.core.model import Incoming, Plain, cut, describe
 from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.proposals import proposal
 from stepfork.core.text_redaction import OWN_PATTERN
@@ -85,11 +85,12 @@ def differs(
     incoming = masked_call(recorded, incoming)
     lines = [
         wording.headline(index, recorded, incoming, mismatch),
-        f"  cassette: {shown(where.path)}, call {index} of {where.total}",
+        f"  cassette: {_file(where)}, call {index} of {where.total}",
     ]
     if ":" in incoming.name and incoming.name.rpartition(":")[2] == recorded.name:
         lines.append(
-            f"  two tools are called {recorded.name!r} now; the recording does not say which one it was"
+            f"  two tools are called {cut(repr(recorded.name), 120)} now; "
+            "the recording does not say which one it was"
         )
     if mismatch.order_only:
         lines.append("  only the order of the items differs")
@@ -99,7 +100,7 @@ def differs(
         lines += [f"  {line}" for line in wording.leaves(mismatch.expected, mismatch.actual)]
     if nearest:
         lines.append(nearest)
-    elif rule := proposal(recorded, incoming, mismatch):
+    elif (rule := proposal(recorded, incoming, mismatch)) and cut(rule, _RULE) == rule:
         lines.append(f"  {rule}")
     lines += [f"  {blame}"] if blame else []
     lines += _again(where)
@@ -125,7 +126,7 @@ def one_more(where: Where, incoming: Incoming, same: int, blame: str = "") -> Re
         fault = f"the agent made {what}, but the recording ends after call #{where.total}"
     lines = [
         f"call #{index}: {fault}",
-        f"  cassette: {shown(where.path)}, {where.total} calls, all of them used",
+        f"  cassette: {_file(where)}, {where.total} calls, all of them used",
     ]
     lines.append(f"  now:      {wording.summary(incoming)}")
     lines += [f"  {blame}"] if blame else []
@@ -159,7 +160,7 @@ def left_over_inside(where: Where, name: str, left: list[tuple[int, Incoming]]) 
     """The body of a tool returned before these recorded calls were made inside of it."""
     index, first = left[0]
     what = describe(first.kind, first.name)
-    fault = f"inside tool {name!r}: expected {what} but the agent never made it"
+    fault = f"inside {describe('tool', name)}: expected {what} but the agent never made it"
     not_made = [f"  not made: {wording.summary(call)}" for _, call in left[:5]]
     return _about(where, index, first.kind, fault, not_made, expected=_public(first.args))
 
@@ -167,7 +168,7 @@ def left_over_inside(where: Where, name: str, left: list[tuple[int, Incoming]]) 
 def left_over(where: Where, left: list[tuple[int, Incoming]]) -> ReplayMismatchError:
     """The block ended before these recorded calls were made."""
     index, first = left[0]
-    lines = [left_over_note(where, left), f"  cassette: {shown(where.path)}, call {index} of {where.total}"]
+    lines = [left_over_note(where, left), f"  cassette: {_file(where)}, call {index} of {where.total}"]
     lines += [f"  not made: #{at} {wording.summary(call)}" for at, call in left[:5]]
     if len(left) > 5:
         lines.append(f"  and {len(left) - 5} more")
@@ -190,7 +191,7 @@ def running_note(where: Where, running: list[tuple[int, Incoming]]) -> str:
     """Calls of tasks or threads that were still running when the block ended, in one line."""
     index, first = running[0]
     return (
-        f"{shown(where.path)}: call #{index} ({describe(first.kind, first.name)}) was not made: its task or "
+        f"{_file(where)}: call #{index} ({describe(first.kind, first.name)}) was not made: its task or "
         f"thread was still running when the session ended ({len(running)} of {where.total} recorded calls)"
     )
 
@@ -221,10 +222,11 @@ def not_comparable(
     where: Where, index: int, kind: str, name: str, path: str, type_: str
 ) -> ReplayMismatchError:
     """An argument has no plain form, so it can equal nothing that was recorded."""
+    place, type_ = cut(path, wording.PLACE), cut(type_, wording.PLACE)
     if where.refused:
-        fault = f"{describe(kind, name)} {path} is of type {type_}, and so it was not recorded either"
+        fault = f"{describe(kind, name)} {place} is of type {type_}, and so it was not recorded either"
         return _about(where, index, kind, fault, path=path)
-    fault = f"{describe(kind, name)} {path}: a value of type {type_} cannot be compared with the recording"
+    fault = f"{describe(kind, name)} {place}: a value of type {type_} cannot be compared with the recording"
     return _about(where, index, kind, fault, path=path)
 
 
@@ -233,7 +235,7 @@ def _about(
 ) -> ReplayMismatchError:
     """A mismatch that a sentence says; `more` are lines below the place, `leaves` further attributes."""
     counted = f"call {index} of {where.total}" if index <= where.total else f"{where.total} calls"
-    place = f"  cassette: {shown(where.path)}, {counted}"
+    place = f"  cassette: {_file(where)}, {counted}"
     lines = [f"call #{index}: {fault}", place, *more, *_again(where)]
     return ReplayMismatchError("\n".join(lines), cassette=where.path, index=index, kind=kind, **leaves)
 
@@ -259,7 +261,8 @@ def record_command(header: Header, where: str, options: Iterable[str] = ()) -> s
     for pattern in header.tools:
         words += ["--tools", pattern]
     if header.args:
-        words += ["--args", PLACEHOLDER.sub(r"<your \1>", wording.spell(header.args))]
+        args = PLACEHOLDER.sub(r"<your \1>", wording.spell(header.args))
+        words += ["--args", args if len(args) <= 500 else "<the args in the file's header>"]
     for name in header.env:
         words += ["--env", name]
     return shlex.join([*words, *options, "-o", where])
@@ -279,6 +282,13 @@ def not_found(path: Path, hints: Hints, similar: Path | None = None) -> Cassette
     return CassetteNotFoundError("\n".join(lines), cassette=path)
 
 
+_RULE = 400  # bytes of a proposed rule; part of one would be none
+
+
+def _file(where: Where) -> str:
+    return cut(shown(where.path), 300)
+
+
 def _again(where: Where) -> list[str]:
     """Why the recording is not whole, if it is not, which settings it had, and how to record again."""
     return [*_other_rules(where), *_record_again(where)]
@@ -290,19 +300,16 @@ def _other_rules(where: Where) -> list[str]:
     keys = [f"what stands under {label!r}" for label in where.unruled if label != OWN_PATTERN]
     what = ", ".join([*keys, *(["what a pattern found"] if len(keys) < len(where.unruled) else [])])
     rules = "redact_keys, redact_patterns and redact_allow"
-    return [f"  the recording replaced {_shortened(what)}; this session does not: give both the same {rules}"]
+    return [f"  the recording replaced {cut(what, 300)}; this session does not: give both the same {rules}"]
 
 
 def _record_again(where: Where) -> list[str]:
+    command = cut(where.hints.record, 800)
     if where.refused:
-        record = where.hints.record and f"  when that is mended, record again: {where.hints.record}"
-        why = f"  the file holds a recording that failed with RecordingError: {_shortened(where.refused)}"
+        record = command and f"  when that is mended, record again: {command}"
+        why = f"  the file holds a recording that failed with RecordingError: {cut(where.refused, 1000)}"
         return [why, *filter(None, [record])]
-    return [f"  if the change is meant, record again: {where.hints.record}"] if where.hints.record else []
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 1000 else f"{text[:1000]}..."
+    return [f"  if the change is meant, record again: {command}"] if command else []
 
 
 _LOOKED_AT = 200  # recorded calls of the same name that are compared to find the nearest
@@ -336,7 +343,7 @@ def _nearest(
     if same_name and distance(recorded, incoming) <= distance(other, incoming):
         return ""
     mismatch = match(other, incoming)
-    place = repr(mismatch.path) if mismatch is not None else "nothing"
+    place = cut(repr(mismatch.path), wording.PLACE) if mismatch is not None else "nothing"
     return f"  nearest recorded call: #{at} {describe(incoming.kind, incoming.name)}, differing at {place}"
 
 

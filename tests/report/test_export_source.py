@@ -41,7 +41,10 @@ PLANS = {
         "run",
         is_async=True,
         expectation=Expectation(
-            [Tagged("datetime", "2024-01-01T00:00:00Z"), Tagged("uuid", str(PurePosixPath("0" * 32)))]
+            [
+                Tagged("datetime", "2024-01-01T00:00:00Z"),
+                Tagged("uuid", "00000000-0000-0000-0000-000000000000"),
+            ]
         ),
         sys_path=PurePosixPath("."),
     ),

@@ -19,6 +19,7 @@ from stepfork.cassette.values.containers import CONTAINERS
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, readable, type_name
 from stepfork.cassette.values.frames import FRAMES
 from stepfork.cassette.values.http_messages import HTTP_MESSAGES
+from stepfork.cassette.values.looking import is_looking, is_out_of_stack, looks
 from stepfork.cassette.values.models import MODELS
 from stepfork.cassette.values.policy import IMPORTED, ClassPolicy
 from stepfork.cassette.values.registered import REGISTERED
@@ -37,7 +38,10 @@ __all__ = [
     "checks",
     "decode",
     "encode",
+    "is_looking",
+    "is_out_of_stack",
     "look",
+    "looks",
     "type_name",
 ]
 
@@ -47,6 +51,7 @@ TAGS: Final = frozenset(ROWS.by_tag)
 """The tags a cassette may hold."""
 
 
+@looks
 def encode(value: Any, path: str = "value", classes: ClassPolicy = IMPORTED) -> Plain:
     """The plain form of a Python value; `path` names it in the error.
 
@@ -71,6 +76,7 @@ def _unreadable(value: Any, path: str, problem: Exception) -> Unsupported:
     return Unsupported(path, type_name(value), why)
 
 
+@looks
 def decode(value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     """A fresh Python value for a plain one: no container is shared with the argument.
 
@@ -84,6 +90,7 @@ def decode(value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     return Decoder(classes).decode(value)
 
 
+@looks
 def look(value: Plain, classes: ClassPolicy = IMPORTED) -> Any:
     """The same for a reader: what is not at hand (a class that is not imported) stays a `Tagged`.
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 import sys
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
+from stepfork.cassette.values.item_types import MOMENTS, NOT_A_TIME, NUMBERS, TEXTS, check_items, item_type
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
 from stepfork.core.model import Plain, Tagged
 
 _READABLE: Final = 64
-"""Items up to which an array of numbers stands as numbers."""
+"""Items up to which an array of numbers or moments is spelled out."""
 _LARGEST: Final = 1 << 28
 """Bytes of an array that is spelled out, so that a file of a few letters cannot ask for all memory."""
-_SIZED: Final = re.compile(r"(?:u?int|float|complex)(8|16|32|64|128)")
-_NUMBERS: Final = "biuf"
-_TEXTS: Final = "US"
 
 
 def _is_scalar(kind: type) -> bool:
@@ -34,12 +31,11 @@ def _encode_array(array: Any, encoder: Encoder, path: str) -> Plain:
     if kind not in "biufcmMUSOV" or (kind == "V" and not _is_record(array.dtype)):
         raise Unsupported(path, type_name(array), f"with items of type {array.dtype}")
     form: dict[str, Plain] = {"dtype": _spelled(array.dtype)}
-    flat = array.ravel().tolist() if kind in _NUMBERS + _TEXTS + "O" else []
     if kind == "O":
         with encoder.visit(array, path):
             form["values"] = [encoder.encode(item, f"{path}[{at}]") for at, item in enumerate(array.ravel())]
-    elif kind in _TEXTS or (kind in _NUMBERS and array.size <= _READABLE and array.itemsize <= 8):
-        form["values"] = encoder.encode(flat, path)
+    elif kind in TEXTS or (kind in NUMBERS + MOMENTS and array.size <= _READABLE and array.itemsize <= 8):
+        form["values"] = encoder.encode(_spelled_out(array.ravel()), path)
     if "values" not in form or (kind != "O" and not _same_bytes(array, form)):
         form["values"] = Tagged("bytes", base64.b64encode(array.tobytes()).decode("ascii"))
     if array.ndim != 1 or not isinstance(form["values"], list):
@@ -47,6 +43,17 @@ def _encode_array(array: Any, encoder: Encoder, path: str) -> Plain:
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         form["order"] = "F"
     return form
+
+
+def _spelled_out(flat: Any) -> Any:
+    """The items as numbers and texts: a moment as its ISO text, a span of time as its count of units."""
+    if flat.dtype.kind == "M":
+        texts = sys.modules["numpy"].datetime_as_string(flat).tolist()
+        return [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
+    if flat.dtype.kind == "m":
+        numbers, missing = flat.view("i8" if flat.dtype.isnative else flat.dtype.str[0] + "i8"), flat != flat
+        return [NOT_A_TIME if gone else n for n, gone in zip(numbers.tolist(), missing, strict=True)]
+    return flat.tolist()
 
 
 def _is_record(dtype: Any) -> bool:
@@ -65,7 +72,7 @@ def _spelled(dtype: Any) -> Plain:
     """``float64``; with its byte order where that is another machine's. Records as pairs of name and type."""
     if dtype.fields is not None:
         return [list(item) for item in dtype.descr]
-    return str(dtype.name if dtype.isnative and dtype.kind in _NUMBERS + "cO" else dtype.str)
+    return str(dtype.name if dtype.isnative and dtype.kind in NUMBERS + MOMENTS + "cO" else dtype.str)
 
 
 def _same_bytes(array: Any, form: dict[str, Plain]) -> bool:
@@ -85,8 +92,7 @@ def _decode_array(content: Any, decoder: Decoder) -> Any:
         raise BadValue("'shape' must be a list of sizes")
     if fields.get("order", "F") != "F":
         raise BadValue("'order' must be F, or be left out")
-    _check_dtype(name)
-    _check_count(len(values), shape, _size_of(name) if isinstance(values, bytes) else 1)
+    _check_form(name, values, shape)
     numpy = decoder.library("numpy")
     array = _array(numpy, name, values, tuple(shape))
     return numpy.asfortranarray(array) if fields.get("order") == "F" else array
@@ -106,22 +112,16 @@ def _array(numpy: Any, name: Any, values: Any, shape: tuple[int, ...]) -> Any:
     return array.reshape(shape)
 
 
-def _check_dtype(spelled: Any) -> None:
-    """What can be told of the name of a type without numpy."""
-    named = spelled if isinstance(spelled, list) else [["", spelled]]
-    for item in named:
-        if not isinstance(item, list) or len(item) < 2 or not all(isinstance(part, str) for part in item[:2]):
-            raise BadValue("'dtype' must be the name of a type, or pairs of a name and a type")
-
-
-def _size_of(spelled: Any) -> int:
-    """How many bytes an item of a type has, if its name says so; else 0."""
-    found = _SIZED.fullmatch(spelled) if isinstance(spelled, str) else None
-    return int(found[1]) // 8 if found else 0
-
-
-def _is_text(spelled: str) -> bool:
-    return spelled.lstrip("<>|=")[:1] in _TEXTS
+def _check_form(name: Any, values: list[Any] | bytes, shape: list[int]) -> None:
+    """What can be told without numpy: whether these are values, or bytes, of that type and number."""
+    found = item_type(name)
+    if isinstance(values, list):
+        _check_count(len(values), shape, 1)
+        check_items(name, values)
+    elif found.kind == "O":
+        raise BadValue("objects must stand as a sequence")
+    else:
+        _check_count(len(values), shape, 8 if found.kind in MOMENTS else found.size)
 
 
 def _check_count(given: int, shape: list[int], size: int) -> None:
@@ -141,11 +141,9 @@ def _encode_scalar(value: Any, encoder: Encoder, path: str) -> Plain:
 def _decode_scalar(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("dtype", "value"))
     value = decoder.decode(fields["value"])
-    _check_dtype(fields["dtype"])
-    if isinstance(value, bytes) and isinstance(fields["dtype"], str) and not _is_text(fields["dtype"]):
-        _check_count(len(value), [], _size_of(fields["dtype"]))
+    raw = isinstance(value, bytes) and item_type(fields["dtype"]).kind != "S"
+    _check_form(fields["dtype"], value if raw else [value], [])
     numpy = decoder.library("numpy")
-    raw = isinstance(fields["value"], Tagged) and _dtype(numpy, fields["dtype"]).kind not in _TEXTS
     return _array(numpy, fields["dtype"], value if raw else [value], ())[()]
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.cassette.values.declared import of_attrs, of_dataclass
-from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
+from stepfork.cassette.values.faults import Missing, Unsupported, type_name
 from stepfork.cassette.values.models import is_model
 from stepfork.cassette.values.policy import class_name
 from stepfork.cassette.values.rebuild import check_bare, constructed, rebuilt
 from stepfork.cassette.values.state import state_of
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text, whole
 from stepfork.core.model import Plain
 
 # -- enums ------------------------------------------------------------------------------------------
@@ -39,17 +39,14 @@ def _encode_enum(value: enum.Enum, encoder: Encoder, path: str) -> Plain:
 def _decode_enum(content: Any, decoder: Decoder) -> enum.Enum:
     if isinstance(content, dict):
         fields = parts(content, ("class", "value"))
+        value = whole(fields["value"])
         kind = decoder.find(fields["class"], lambda found: issubclass(found, enum.Flag), "enum of flags")
-        if type(fields["value"]) is not int:
-            raise BadValue("the value of flags is a number")
-        made = kind._value2member_map_.get(fields["value"])  # type: ignore[attr-defined]
+        made = kind._value2member_map_.get(value)  # type: ignore[attr-defined]
         if made is None:
             with contextlib.suppress(ValueError):
-                made = enum.Flag._missing_.__func__(kind, fields["value"])  # type: ignore[attr-defined]
+                made = enum.Flag._missing_.__func__(kind, value)  # type: ignore[attr-defined]
         if type(made) is not kind:
-            raise Missing(
-                f"{fields['class']!r} has no flags {fields['value']}; record again, or put them back"
-            )
+            raise Missing(f"{fields['class']!r} has no flags {value}; record again, or put them back")
         return made  # type: ignore[return-value]
     name, _, member = text(content).rpartition(".")
     kind = decoder.find(name, _is_enum, "enum")

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue
-from stepfork.cassette.values.walk import AS_BASE, Decoder, Encoder, Row, parts
+from stepfork.cassette.values.walk import AS_BASE, Decoder, Encoder, Row, parts, text, whole
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain
 
@@ -31,7 +31,23 @@ def _sorted_items(value: Any, encoder: Encoder, path: str) -> Plain:
 def _apart(content: Any, decoder: Decoder) -> dict[Any, None]:
     if not isinstance(content, list):
         raise BadValue("a sequence expected")
-    return decoder.apart(content)
+    items = decoder.apart(content)
+    if len(items) != len(content):
+        raise BadValue("an item stands twice")
+    return items
+
+
+def _decode_multipart(content: Any, decoder: Decoder) -> list[Any]:
+    """The parts of a request's body, as instrument/multipart takes them down."""
+    for part in decoder.items(content):
+        if isinstance(part, dict) and "text" in part:
+            told = parts(part, ("name", "text"))
+        else:
+            told = dict(parts(part, ("name", "size", "sha256"), ("file", "type")))
+            whole(told.pop("size"))
+        for value in told.values():
+            text(value)
+    return decoder.items(content)
 
 
 def _pairs(content: Any, decoder: Decoder) -> dict[Any, Any]:
@@ -98,8 +114,6 @@ CONTAINERS = (
     Row("deque", deque, _encode_deque, _decode_deque),
     Row("namespace", SimpleNamespace, _encode_namespace, _decode_namespace),
     Row("map", None, _items, _pairs),  # written by Encoder.mapping
-    Row(
-        "multipart", None, _items, lambda content, decoder: decoder.items(content)
-    ),  # by instrument/multipart
+    Row("multipart", None, _items, _decode_multipart),
 )
 """In no order: each has one exact type."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
+from stepfork.cassette.values.item_types import check_column
 from stepfork.cassette.values.standard import decode_zone, encode_zone
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
 from stepfork.core.canonical import canonical_text
@@ -73,11 +74,18 @@ def _encode_column(column: Any, encoder: Encoder, path: str) -> dict[str, Plain]
         return {"name": name, "values": encoder.encode(column.to_numpy(), place)}
     missing = column.isna().tolist()
     values = [None if gone else item for item, gone in zip(column.tolist(), missing, strict=True)]
-    form = {"name": name, "dtype": str(column.dtype), "values": encoder.encode(_unboxed(values), place)}
-    if form["dtype"] == "category":
-        form["categories"] = encoder.encode(_unboxed(list(column.dtype.categories)), place)
-        form["ordered"] = bool(column.dtype.ordered)
-    return form
+    if str(column.dtype) == "category":
+        categories = encoder.encode(list(column.dtype.categories), place)
+        ordered = bool(column.dtype.ordered)
+        held = encoder.encode(values, place)
+        return {
+            "name": name,
+            "dtype": "category",
+            "values": held,
+            "categories": categories,
+            "ordered": ordered,
+        }
+    return {"name": name, "dtype": str(column.dtype), "values": encoder.encode(_unboxed(values), place)}
 
 
 def _unboxed(values: list[Any]) -> list[Any]:
@@ -96,16 +104,23 @@ def _unboxed(values: list[Any]) -> list[Any]:
 def _decode_column(content: Any, decoder: Decoder) -> tuple[Any, Any]:
     fields = parts(content, ("name", "values"), ("dtype", "categories", "ordered"))
     name, values = decoder.decode(fields["name"]), decoder.decode(fields["values"])
-    if isinstance(values, Tagged):
-        raise Missing("numpy is not at hand")
     if "dtype" not in fields:
+        if not isinstance(fields["values"], Tagged) or fields["values"].tag != "array":
+            raise BadValue("'values' must be !array where there is no 'dtype'")
+        if isinstance(values, Tagged):
+            raise Missing("numpy is not at hand")
         return name, values
-    pandas = decoder.library("pandas")
     dtype: Any = text(fields["dtype"])
+    if not isinstance(values, list):
+        raise BadValue("'values' must be a sequence where there is a 'dtype'")
+    categories = decoder.items(fields["categories"]) if "categories" in fields else None
+    if not isinstance(fields.get("ordered", False), bool):
+        raise BadValue("'ordered' must be true or false")
+    check_column(dtype, values, categories)
+    pandas = decoder.library("pandas")
     if dtype == "str":  # pandas' own since version 3
         dtype = pandas.StringDtype(na_value=math.nan)
     elif dtype == "category":
-        categories = decoder.items(fields.get("categories"))
         dtype = pandas.CategoricalDtype(categories, ordered=fields.get("ordered") is True)
     return name, pandas.array(values, dtype=dtype)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, is_of, parts, text, whole
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
@@ -76,12 +76,11 @@ def _encode_response(response: Any, encoder: Encoder, path: str) -> Plain:
 def _decode_response(content: Any, decoder: Decoder) -> Any:
     optional = ("request", "history", "headers", "more_headers", "text", "content", *_OF_REQUESTS)
     fields = parts(content, ("library", "status"), optional)
-    if type(fields["status"]) is not int:
-        raise BadValue("'status' must be a number")
+    whole(fields["status"])
     if fields["library"] == "requests":
         return _decode_answer(fields, decoder)
+    request, history = _around(fields, decoder)
     headers, body = _read_headers(fields), _read_content(fields, decoder)
-    request, history = decoder.decode(fields.get("request")), decoder.decode(fields.get("history", []))
     # the content is what it was after its encoding was undone, so that it is put in behind the headers
     response = _library(fields, decoder).Response(
         fields["status"], content=body, request=request, history=history
@@ -109,10 +108,11 @@ def _encode_prepared(request: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_prepared(fields: dict[str, Any], decoder: Decoder) -> Any:
+    headers, body = _read_headers(fields), _read_content(fields, decoder)
     request = decoder.library("requests").PreparedRequest()
     request.method, request.url = fields["method"], fields["url"]
-    request.headers = _case_insensitive(fields, decoder)
-    request.body = fields["text"] if "text" in fields else decoder.decode(fields.get("content"))
+    request.headers = _case_insensitive(headers, decoder)
+    request.body = fields.get("text", body if "content" in fields else None)
     request._cookies = decoder.library("requests").cookies.RequestsCookieJar()
     return request
 
@@ -130,18 +130,37 @@ def _encode_answer(response: Any, encoder: Encoder, path: str) -> Plain:
 
 
 def _decode_answer(fields: dict[str, Any], decoder: Decoder) -> Any:
+    request, history = _around(fields, decoder)
+    headers, content = _read_headers(fields), _read_content(fields, decoder)
+    said = {name: fields.get(name) for name in _OF_REQUESTS}
+    for name, value in said.items():
+        if value is not None and not isinstance(value, str):
+            raise BadValue(f"{name!r} must be a text or null")
     response = decoder.library("requests").Response()
-    response.status_code, response.request = fields["status"], decoder.decode(fields.get("request"))
-    response.history = decoder.items(fields.get("history", []))
-    for name in _OF_REQUESTS:
-        setattr(response, name, decoder.decode(fields.get(name)))
-    response.headers = _case_insensitive(fields, decoder)
-    response._content, response._content_consumed = _read_content(fields, decoder), True
+    response.status_code, response.request, response.history = fields["status"], request, history
+    for name, value in said.items():
+        setattr(response, name, value)
+    response.headers = _case_insensitive(headers, decoder)
+    response._content, response._content_consumed = content, True
     return response
 
 
-def _case_insensitive(fields: dict[str, Any], decoder: Decoder) -> Any:
-    return decoder.library("requests").structures.CaseInsensitiveDict(_read_headers(fields))
+def _around(fields: dict[str, Any], decoder: Decoder) -> tuple[Any, list[Any]]:
+    """The request of a response, and the responses before it."""
+    request, history = fields.get("request"), fields.get("history", [])
+    if request is not None and not _is_tagged(request, "http-request"):
+        raise BadValue("'request' must be !http-request")
+    if not isinstance(history, list) or not all(_is_tagged(item, "http-response") for item in history):
+        raise BadValue("'history' must be a sequence of !http-response")
+    return decoder.decode(request), decoder.items(history)
+
+
+def _is_tagged(value: Any, tag: str) -> bool:
+    return isinstance(value, Tagged) and value.tag == tag
+
+
+def _case_insensitive(headers: list[tuple[str, str]], decoder: Decoder) -> Any:
+    return decoder.library("requests").structures.CaseInsensitiveDict(headers)
 
 
 # -- headers and content ----------------------------------------------------------------------------
@@ -203,7 +222,7 @@ def _read_content(fields: dict[str, Any], decoder: Decoder) -> bytes:
 
 
 def _library(fields: dict[str, Any], decoder: Decoder) -> Any:
-    if fields["library"] not in _LIBRARIES:
+    if text(fields["library"]) not in _LIBRARIES:
         raise BadValue(f"'library' must be one of {', '.join(_LIBRARIES)}, requests")
     return decoder.library(fields["library"])
 

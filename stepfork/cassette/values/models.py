@@ -126,8 +126,12 @@ def _generic(kind: Any, args: list[Any]) -> Any:
 
 
 def _listed(content: Any) -> list[Any]:
+    """What a generic class was made for, down to all that these were made for."""
     if not isinstance(content, list):
         raise BadValue("'of' must be a list of classes")
+    for item in content:
+        if not isinstance(item, str):
+            _listed(parts(item, ("class", "of"))["of"])
     return content
 
 
@@ -144,11 +148,12 @@ def _decode_model(content: Any, decoder: Decoder) -> Any:
     held, extra = decoder.fields(fields["fields"]), decoder.fields(fields.get("extra", {}))
     private = decoder.fields(fields.get("private", {}))
     beyond, absent = decoder.fields(fields.get("attributes", {})), names(fields.get("absent", []))
-    was_set = set(decoder.items(fields["set"])) if "set" in fields else held.keys() | extra.keys()
+    was_set = set(names(fields["set"])) if "set" in fields else held.keys() | extra.keys()
+    of = _listed(fields.get("of", []))
     kind = decoder.find(fields["class"], is_model, "pydantic model")
     if "of" in fields:
         decoder.constructs(kind)
-        kind = _generic(kind, [_argument(item, decoder) for item in _listed(fields["of"])])
+        kind = _generic(kind, [_argument(item, decoder) for item in of])
     model = bare(kind)
     base = _base_model(kind)
     declared, more = of_model(kind), takes_extra(kind)
@@ -231,8 +236,8 @@ def _encode_secret(value: Any, encoder: Encoder, path: str) -> Plain:
 
 def _decode_secret(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("class", "secret"))
-    kind: Any = decoder.find(fields["class"], _is_secret, "secret of pydantic's")
     held = text(fields["secret"])
+    kind: Any = decoder.find(fields["class"], _is_secret, "secret of pydantic's")
     return kind(held.encode("utf-8") if kind.__name__ == "SecretBytes" else held)
 
 
@@ -264,8 +269,9 @@ def _encode_url(value: Any, encoder: Encoder, path: str) -> Plain:
 
 def _decode_url(content: Any, decoder: Decoder) -> Any:
     fields = parts(content, ("class", "value"))
+    spelled = text(fields["value"])
     kind = decoder.find(fields["class"], _is_url, "URL of pydantic's")
-    value = _adapter(kind).validate_python(decoder.decode(fields["value"]))
+    value = _adapter(kind).validate_python(spelled)
     if type(value) is not kind:
         raise BadValue(f"{fields['class']!r} does not take that value")
     return value

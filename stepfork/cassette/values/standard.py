@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -29,9 +30,12 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from stepfork.cassette.values.faults import BadValue, Unsupported, type_name
-from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text
+from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
+from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text, whole
 from stepfork.core.model import Plain, Tagged
+
+_GRAMMAR: Any = import_module("re._parser")
+"""How `re` reads a pattern before it compiles it."""
 
 
 def _encode_moment(value: datetime | time, encoder: Encoder, path: str) -> Plain:
@@ -54,15 +58,24 @@ def _moment_of(kind: type[datetime] | type[time]) -> Callable[[Any, Decoder], da
     def decode_moment(content: Any, decoder: Decoder) -> datetime | time:
         if isinstance(content, str):
             if content.endswith("Z"):
-                return kind.fromisoformat(content[:-1]).replace(tzinfo=UTC)
-            return kind.fromisoformat(content)
+                return _naive(kind, content[:-1]).replace(tzinfo=UTC)
+            return _naive(kind, content)
+        if not isinstance(content, list) or len(content) != 3 or content[2] not in (0, 1):
+            raise BadValue("a text expected, or a text without zone, a zone, and a fold of 0 or 1")
         spelled, zone, fold = content
-        naive = kind.fromisoformat(text(spelled)).replace(fold=fold)
+        naive = _naive(kind, text(spelled)).replace(fold=whole(fold))
         if zone is None:
             return naive
         return naive.replace(tzinfo=decode_zone(zone, decoder))
 
     return decode_moment
+
+
+def _naive(kind: type[datetime] | type[time], spelled: str) -> datetime | time:
+    made = kind.fromisoformat(spelled)
+    if made.tzinfo is not None or (kind is datetime and "T" not in spelled):
+        raise BadValue(f"{spelled!r} is not as 2024-01-01T10:00:00, with [text, zone, fold] for another zone")
+    return made
 
 
 def encode_zone(zone: Any, encoder: Encoder, path: str) -> Plain:
@@ -80,8 +93,8 @@ def decode_zone(content: Any, decoder: Decoder) -> Any:
     """And back."""
     if isinstance(content, list):
         count, name = content
-        return timezone(timedelta(microseconds=_whole(count)), text(name))
-    if isinstance(content, int):
+        return timezone(timedelta(microseconds=whole(count)), text(name))
+    if type(content) is int:
         return timezone(timedelta(microseconds=content))
     if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", text(content)):
         raise BadValue(f"{content!r} is no time zone")
@@ -96,7 +109,13 @@ def _encode_regex(value: re.Pattern[Any], encoder: Encoder, path: str) -> Plain:
 
 def _decode_regex(content: Any, decoder: Decoder) -> re.Pattern[Any]:
     fields = parts(content, ("pattern", "flags")) if isinstance(content, dict) else {"pattern": content}
-    return re.compile(decoder.decode(fields["pattern"]), _whole(fields.get("flags", 0)))
+    pattern, flags = decoder.decode(fields["pattern"]), whole(fields.get("flags", 0))
+    if not isinstance(pattern, str | bytes):
+        raise BadValue("the pattern must be a text or !bytes")
+    if decoder.classes is None:  # compiling `(?i)[\0-\uffff]` takes 100 times as long as reading it
+        _GRAMMAR.parse(pattern, flags)
+        raise Missing("a pattern is not compiled where only its form is checked")
+    return re.compile(pattern, flags)
 
 
 def _encode_struct_time(value: struct_time, encoder: Encoder, path: str) -> Plain:
@@ -106,7 +125,13 @@ def _encode_struct_time(value: struct_time, encoder: Encoder, path: str) -> Plai
 
 
 def _decode_struct_time(content: Any, decoder: Decoder) -> struct_time:
-    return struct_time(decoder.items(content))
+    numbers = decoder.items(content)
+    zone, offset = [*numbers[9:], None, None][:2]
+    if not 9 <= len(numbers) <= 11 or not isinstance(zone, str | None):
+        raise BadValue("nine whole numbers expected, and maybe the zone's name and offset")
+    for number in (*numbers[:9], 0 if offset is None else offset):
+        whole(number)
+    return struct_time(numbers)
 
 
 def _as_text(value: Any, encoder: Encoder, path: str) -> Plain:
@@ -115,6 +140,47 @@ def _as_text(value: Any, encoder: Encoder, path: str) -> Plain:
 
 def _from_text(kind: type) -> Callable[[Any, Decoder], Any]:
     return lambda content, decoder: kind(text(content))
+
+
+def _as_spelled(read: Callable[[str], Any]) -> Callable[[Any, Decoder], Any]:
+    """For what is spelled in one way only: another would be another value to whom compares."""
+
+    def decode_spelled(content: Any, decoder: Decoder) -> Any:
+        made = read(text(content))
+        if str(made) != content:
+            raise BadValue(f"{str(made)!r} is how it is spelled")
+        return made
+
+    return decode_spelled
+
+
+def _numbers(*counts: int) -> Callable[[Any, Decoder], list[int]]:
+    """A sequence of so many whole numbers."""
+
+    def decode_numbers(content: Any, decoder: Decoder) -> list[int]:
+        numbers = decoder.items(content)
+        if len(numbers) not in counts:
+            raise BadValue(f"{' or '.join(map(str, counts))} whole numbers expected, not {len(numbers)}")
+        return list(map(whole, numbers))
+
+    return decode_numbers
+
+
+_two, _three = _numbers(2), _numbers(3)
+
+
+def _decode_complex(content: Any, decoder: Decoder) -> complex:
+    numbers = decoder.items(content)
+    if len(numbers) != 2 or any(type(number) is not float for number in numbers):
+        raise BadValue("two numbers with a fraction expected, as in [1.0, 2.0]")
+    return complex(*numbers)
+
+
+def _decode_slice(content: Any, decoder: Decoder) -> slice:
+    places = decoder.items(content)
+    if len(places) != 3:
+        raise BadValue(f"three values expected: start, stop, step; not {len(places)}")
+    return slice(*places)
 
 
 def _as_bytes(value: Any, encoder: Encoder, path: str) -> Plain:
@@ -135,12 +201,6 @@ def _row(tag: str, kind: type) -> Row:
     return Row(tag, kind, _as_text, _from_text(kind))
 
 
-def _whole(content: Any) -> int:
-    if type(content) is not int:
-        raise BadValue(f"a whole number expected, not {type(content).__name__}")
-    return content
-
-
 def _encode_stream(value: io.BytesIO, encoder: Encoder, path: str) -> Plain:
     """By content, and without reading it: the stream stays where it is."""
     _check_open(value, path)
@@ -150,8 +210,11 @@ def _encode_stream(value: io.BytesIO, encoder: Encoder, path: str) -> Plain:
 
 def _decode_stream(content: Any, decoder: Decoder) -> io.BytesIO:
     fields = parts(content, ("content",), ("position",))
-    stream = io.BytesIO(decoder.decode(fields["content"]))
-    stream.seek(_whole(fields.get("position", 0)))
+    held = decoder.decode(fields["content"])
+    if not isinstance(held, bytes):
+        raise BadValue("'content' must be !bytes")
+    stream = io.BytesIO(held)
+    stream.seek(whole(fields.get("position", 0)))
     return stream
 
 
@@ -171,7 +234,7 @@ def _decode_text_stream(content: Any, decoder: Decoder) -> io.StringIO:
     fields = parts(content, ("content",), ("newline", "position"))
     stream = io.StringIO()
     newline = fields.get("newline", "\n")
-    stream.__setstate__((text(fields["content"]), newline, _whole(fields.get("position", 0)), None))  # type: ignore[attr-defined]
+    stream.__setstate__((text(fields["content"]), newline, whole(fields.get("position", 0)), None))  # type: ignore[attr-defined]
     return stream
 
 
@@ -185,37 +248,37 @@ STANDARD = (
     Row("bytes", bytes, _as_bytes, _from_bytes(bytes)),
     Row("bytearray", bytearray, _as_bytes, _from_bytes(bytearray)),
     Row("memoryview", memoryview, _encode_view, lambda c, d: memoryview(_from_bytes(bytes)(c, d))),
-    _row("decimal", Decimal),
+    Row("decimal", Decimal, _as_text, _as_spelled(Decimal)),
     Row(
         "fraction",
         Fraction,
         lambda value, encoder, path: [value.numerator, value.denominator],
-        lambda content, decoder: Fraction(*map(_whole, decoder.items(content))),
+        lambda content, decoder: Fraction(*_two(content, decoder)),
     ),
-    _row("uuid", UUID),
+    Row("uuid", UUID, _as_text, _as_spelled(UUID)),
     _row("path", type(Path())),
     _row("posix-path", PurePosixPath),
     _row("windows-path", PureWindowsPath),
     Row("datetime", datetime, _encode_moment, _moment_of(datetime)),
     Row("time", time, _encode_moment, _moment_of(time)),
-    Row("date", date, _as_text, lambda content, decoder: date.fromisoformat(text(content))),
+    Row("date", date, _as_text, _as_spelled(date.fromisoformat)),
     Row(
         "timedelta",
         timedelta,
         lambda value, encoder, path: value // timedelta(microseconds=1),
-        lambda content, decoder: timedelta(microseconds=_whole(content)),
+        lambda content, decoder: timedelta(microseconds=whole(content)),
     ),
     Row(
         "complex",
         complex,
         lambda value, encoder, path: [value.real, value.imag],
-        lambda content, decoder: complex(*decoder.items(content)),
+        _decode_complex,
     ),
     Row(
         "range",
         range,
         lambda value, encoder, path: [value.start, value.stop, value.step],
-        lambda content, decoder: range(*map(_whole, decoder.items(content))),
+        lambda content, decoder: range(*_three(content, decoder)),
     ),
     Row("timezone", timezone, encode_zone, decode_zone),
     Row("timezone", ZoneInfo, encode_zone, decode_zone),
@@ -225,10 +288,10 @@ STANDARD = (
         "slice",
         slice,
         lambda value, encoder, path: encoder.items([value.start, value.stop, value.step], path),
-        lambda content, decoder: slice(*decoder.items(content)),
+        _decode_slice,
     ),
     *(
-        Row(tag, kind, _as_text, lambda content, decoder, read=read: read(text(content)))  # type: ignore[misc]
+        Row(tag, kind, _as_text, _as_spelled(read))
         for tag, kinds, read in (
             ("ip-address", (IPv4Address, IPv6Address), ip_address),
             ("ip-network", (IPv4Network, IPv6Network), ip_network),

@@ -293,6 +293,13 @@ def parts(content: Any, required: tuple[str, ...], optional: tuple[str, ...] = (
     return content
 
 
+def whole(content: Any) -> int:
+    """A tag's content as an integer."""
+    if type(content) is not int:
+        raise BadValue(f"a whole number expected, not {_kind(content)}")
+    return content
+
+
 def text(content: Any) -> str:
     """A tag's content as text."""
     if not isinstance(content, str):

@@ -35,7 +35,20 @@ class ToolHandler:
         if run is None:
             return invoke(arguments)
         target = self._target(ToolCall, arguments, run)
-        return driver.call(target, lambda: invoke(arguments), target.answer)
+        # what `driver.call` does, without its frame: each level of a recursive tool takes those of all of us
+        step = driver.enter(target)
+        if step is driver.THROUGH:
+            return invoke(arguments)
+        if isinstance(step, Recorded):
+            return driver.answered(target, step, target.answer)
+        try:
+            with step.inside():
+                value = invoke(arguments)
+        except BaseException as error:
+            step.raised(error)
+            raise
+        step.returned(value)
+        return value
 
     async def acall(self, arguments: Arguments, invoke: Callable[[Arguments], Awaitable[Any]]) -> Any:
         """An async tool was called."""
@@ -49,7 +62,21 @@ class ToolHandler:
             return target.answer(recorded)
 
         await target.ready()
-        return await driver.acall(target, lambda: invoke(arguments), answer)
+        step = driver.enter(target)
+        if step is driver.THROUGH:
+            return await invoke(arguments)
+        if isinstance(step, Recorded):
+            return await driver.aanswered(target, step, answer)
+        try:
+            with step.inside():
+                value = await invoke(arguments)
+        except GeneratorExit:  # the program closes the coroutine, and does so again on replay
+            raise
+        except BaseException as error:
+            step.raised(error)
+            raise
+        step.returned(value)
+        return value
 
     def gcall(
         self, arguments: Arguments, invoke: Callable[[Arguments], Generator[Any, Any, Any]]
