@@ -75,7 +75,7 @@ class Plugin:
             redact_warning(warning_message, lambda text: self.redacted(text, self.run))
 
     def of_fixture(self, run: Run) -> Callable[[], None]:
-        """From now on what a fixture's session knows to be secret is shown of no test; gives the end of it."""
+        """From now on what a fixture's session knows to be secret is shown of no test; gives its end."""
         if not run.touched:
             return lambda: None
         self._of_fixtures[run] = False

@@ -6,6 +6,7 @@ Knows pytest's items, markers and fixtures; the hooks that open and settle sessi
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
@@ -18,6 +19,7 @@ from stepfork.api import Session
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
 from stepfork.core.redaction_rules import Rules
+from stepfork.core.secret_names import normalise
 from stepfork.core.secret_shapes import is_credible
 from stepfork.errors import ConfigError
 from stepfork.session import config
@@ -64,6 +66,11 @@ class Sessions:
         else:
             chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
             place = names.cassette_of_test(module, self._parts(chain or [item]), mend)
+            recorded = self._name_with_secrets(item, marker)
+            if recorded != item.name and not (self._folder(marker) / place).exists():
+                parts = [*self._parts(chain[:-1]), (recorded, self._beside.get(_parent(item), ()))]
+                other = names.cassette_of_test(module, parts, mend)
+                place = other if (self._folder(marker) / other).exists() else place
         leave_alone = 'mark the test with @pytest.mark.stepfork(mode="off")'
         return Session(
             self._folder(marker) / place,
@@ -75,6 +82,17 @@ class Sessions:
             lazy=True,
             similar=_similar,
         )
+
+    def _name_with_secrets(self, item: pytest.Item, marker: dict[str, Any]) -> str:
+        """What a test was called when those of its parameters were secrets that may be dummies now."""
+        given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        redactor = Redactor(workspace.settings(marker).rules())
+        head, bracket, ids = item.name.partition("[")
+        for argument, value in given.items():
+            if isinstance(value, str) and value and redactor.is_secret_key(argument):
+                shown = f"secret-{normalise(argument)}"
+                ids = re.sub(rf"(?<![^-]){re.escape(value)}(?=\d*(?:-|\]\Z))", shown, ids)
+        return f"{head}{bracket}{ids}"
 
     def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
         """The session that takes the calls of one set-up of a fixture."""

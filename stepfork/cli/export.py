@@ -26,6 +26,7 @@ from stepfork.cli.faults import FINE
 from stepfork.cli.files import cassette_at, open_cassette, read_expectation, shown
 from stepfork.cli.replay import entrypoint_of
 from stepfork.cli.settings import settings_options
+from stepfork.core.masking import placed
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.report.calls import error_text
@@ -110,6 +111,8 @@ def _plan(cassette: StoredCassette, entry: Entrypoint, folder: Path, expected: E
     header, end, reference = cassette.header, cassette.end, entry.reference
     if expected is None and cassette.status == "completed" and end is not None and end.has_output:
         expected = Expectation(end.output, exact=True, recorded=True)
+    elif expected is not None and end is not None:
+        expected = replace(expected, value=placed(end.output, expected.value))
     if expected is not None:
         expected = replace(expected, value=redactor.redact(expected.value))
     home = import_folder(reference)
