@@ -14,6 +14,7 @@ from stepfork.core.secret_shapes import IN_CONTEXT, Span, is_reference, looks_se
 from stepfork.core.secret_tables import cells_below
 
 _AFTER_HEAD: Final = frozenset(",;|\t\r\n\"'`* 0123456789")
+_AFTER_HEAD_IN_JSON: Final = frozenset(",;|\\")
 _HEAD: Final = re.compile(r"[\w.-]{1,64}(?: [\w.-]{1,64}){0,2}\Z")
 """The name of a column: no sentence, no code."""
 _FORMS: Final = (
@@ -63,6 +64,13 @@ def below_names(text: str, lower: str, names: Names) -> Iterator[Span]:
         value = text[start:end]
         if len(value) >= 8 and not is_reference(value) and (looks_secret(value) or label in names.extra):
             yield Span(start, IN_CONTEXT, end, label)
+
+
+def may_hold_table(text: str, lower: str, names: Names) -> bool:
+    """Whether a text in JSON may spell a table with the name of a secret in its head."""
+    if "\\n" not in text:
+        return False
+    return any(True for word in names.words for _ in places_of(lower, word, _AFTER_HEAD_IN_JSON))
 
 
 def fields(text: str, names: Names) -> tuple[list[Span], bool]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from stepfork.core.secret_fields import below_names, fields, places_of
+from stepfork.core.secret_fields import below_names, fields, may_hold_table, places_of
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
 from stepfork.core.secret_parts import basic_password
 from stepfork.core.secret_shapes import IN_CONTEXT, RUN, Span, is_credible, is_reference, looks_secret, shaped
@@ -71,6 +71,7 @@ def find(text: str, names: Names) -> tuple[list[Span], bool]:
             named = named or ":\\" in text
         if "\n" in text:
             spans += below_names(text, lower, names)
+        named = named or may_hold_table(text, lower, names)
     found, told = fields(text, names)
     spans += found
     named = named or told

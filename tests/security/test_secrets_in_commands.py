@@ -426,7 +426,7 @@ def test_C112_a_parameter_that_is_a_secret_or_a_dummy_has_one_cassette(project: 
 
 
 def test_C120_an_expectation_holds_no_secret_that_the_cassette_knows_at_its_place(project: Project) -> None:
-    """In the file the secret stands under a harmless key; what the test expects otherwise is left as it is."""
+    """In the file the secret stands under a harmless key; what the test expects otherwise stays as it is."""
     project.write(
         "vaults.py",
         """
