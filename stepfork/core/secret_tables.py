@@ -36,6 +36,8 @@ def cells_below(
             continue
         for mark in _MARKS:
             if text.find(mark, start, end) >= 0:
+                if text.find(mark, end + 1, _end(text, end + 1)) < 0:
+                    break
                 names = list(_cells(text, start, end, mark))
                 labels = [label(text[name.start : name.end]) for name in names]
                 if len(names) > 1 and any(labels):
