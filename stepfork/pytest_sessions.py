@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from stepfork.api import Session
 from stepfork.cassette import names
 from stepfork.core.redaction import Redactor
 from stepfork.core.redaction_rules import Rules
+from stepfork.core.secret_names import normalise
 from stepfork.core.secret_shapes import is_credible
 from stepfork.errors import ConfigError
 from stepfork.pytest_shared import Shared
@@ -90,11 +92,28 @@ class Sessions:
         return self._folder({})
 
     def _place(self, item: pytest.Item, marker: dict[str, Any], name: str | None) -> Path:
-        module, mend = _module(item.nodeid), self._mend(marker)
+        folder, module, mend = self._folder(marker), _module(item.nodeid), self._mend(marker)
         if name is not None:
-            return self._folder(marker) / names.cassette_of_name(module, name, mend)
-        chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
-        return self._folder(marker) / names.cassette_of_test(module, self._parts(chain or [item]), mend)
+            return folder / names.cassette_of_name(module, name, mend)
+        chain = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)] or [item]
+        place = folder / names.cassette_of_test(module, self._parts(chain), mend)
+        recorded = self._name_with_secrets(item, marker)
+        if recorded != item.name and not place.exists():
+            parts = [*self._parts(chain[:-1]), (recorded, self._beside.get(_parent(item), ()))]
+            other = folder / names.cassette_of_test(module, parts, mend)
+            return other if other.exists() else place
+        return place
+
+    def _name_with_secrets(self, item: pytest.Item, marker: dict[str, Any]) -> str:
+        """What a test was called when those of its parameters were secrets that may be dummies now."""
+        given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        redactor = Redactor(workspace.settings(marker).rules())
+        head, bracket, ids = item.name.partition("[")
+        for argument, value in given.items():
+            if isinstance(value, str) and value and redactor.is_secret_key(argument):
+                shown = f"secret-{normalise(argument)}"
+                ids = re.sub(rf"(?<![^-]){re.escape(value)}(?=\d*(?:-|\]\Z))", shown, ids)
+        return f"{head}{bracket}{ids}"
 
     def of_fixture(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Session:
         """The session that takes the calls of one set-up of a fixture."""

@@ -26,6 +26,7 @@ from stepfork.cli.faults import FINE
 from stepfork.cli.files import cassette_at, open_cassette, read_expectation
 from stepfork.cli.replay import entrypoint_of
 from stepfork.cli.settings import settings_options
+from stepfork.core.masking import placed
 from stepfork.core.model import Plain
 from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
@@ -135,6 +136,8 @@ def _plan(
     asked_for = expected is not None or bool(trajectory)
     if not asked_for and cassette.status == "completed" and end is not None and end.has_output:
         expected = Expectation(end.output, exact=True, recorded=True)
+    elif expected is not None and end is not None:
+        expected = replace(expected, value=placed(end.output, expected.value))
     if expected is not None:
         expected = replace(expected, value=redactor.redact(expected.value))
     home = import_folder(reference)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from stepfork.core.matching import ABSENT, Mismatch
 from stepfork.core.model import Incoming, Plain, Tagged
 from stepfork.core.placeholder_texts import MARK, PLACEHOLDER, opened, placeholders_in
+from stepfork.core.renaming import Apart, Renaming
 
 ANOTHER: Final = "<another text>"
 
@@ -37,6 +38,36 @@ def masked(recorded: Plain, here: Plain) -> Plain:
         return Tagged(here.tag, masked(recorded.value, here.value))
     if isinstance(here, str | dict | list | Tagged) and any(placeholders_in(recorded)):
         return ANOTHER
+    return here
+
+
+class _Anything(Apart):
+    """A recorded placeholder may stand for any text of another value of the same run."""
+
+    def may_be(self, recorded: str, here: str) -> bool:
+        """Always."""
+        return True
+
+
+def placed(recorded: Plain, here: Plain) -> Plain:
+    """A value that was written by hand, with the recorded text where that says the same but for its secrets.
+
+    >>> placed({"id": "<secret:token:1>", "q": "key <secret:a:1>."}, {"id": "q7Zx", "q": "key q7Zx4mW9."})
+    {'id': '<secret:token:1>', 'q': 'key <secret:a:1>.'}
+    >>> placed("key <secret:token:1>.", "no key q7Zx4mW9.")
+    'no key q7Zx4mW9.'
+    """
+    if isinstance(recorded, str) and isinstance(here, str):
+        is_whole = here and PLACEHOLDER.fullmatch(recorded)
+        hides = MARK in opened(recorded) and (is_whole or Renaming(_Anything()).unify(recorded, here))
+        return recorded if hides else here
+    if isinstance(recorded, dict) and isinstance(here, dict):
+        return {key: placed(recorded[key], item) if key in recorded else item for key, item in here.items()}
+    if isinstance(recorded, list) and isinstance(here, list):
+        there = [*recorded, *[None] * len(here)]
+        return [placed(old, new) for old, new in zip(there, here, strict=False)]
+    if isinstance(recorded, Tagged) and isinstance(here, Tagged) and recorded.tag == here.tag:
+        return Tagged(here.tag, placed(recorded.value, here.value))
     return here
 
 

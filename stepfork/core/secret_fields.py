@@ -6,7 +6,7 @@ Something else than ``=`` or ``:`` tells a name and its value apart there. Takes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stepfork.core.secret_names import Names
@@ -14,6 +14,7 @@ from stepfork.core.secret_shapes import IN_CONTEXT, Span, is_reference, looks_se
 from stepfork.core.secret_tables import cells_below
 
 _AFTER_HEAD: Final = frozenset(",;|\t\r\n\"'`* 0123456789")
+_AFTER_HEAD_IN_JSON: Final = frozenset(",;|\\")
 _HEAD: Final = re.compile(r"[\w.-]{1,64}(?: [\w.-]{1,64}){0,2}\Z")
 """The name of a column: no sentence, no code."""
 _FORMS: Final = (
@@ -54,15 +55,22 @@ _FORMS: Final = (
 """Forms in which a name and its value are told apart by something else than ``=`` or ``:``."""
 
 
-def below_names(text: str, lower: str, names: Names) -> Iterator[Span]:
-    """What stands below the name of a secret in a table."""
-    places = (end for word in names.words if word in lower for end in places_of(lower, word, _AFTER_HEAD))
+def below_names(text: str, ends: Iterable[int], names: Names) -> Iterator[Span]:
+    """What stands below the name of a secret in a table; `ends` is where words end that names end with."""
+    heads = [end for end in ends if text[end : end + 1] in _AFTER_HEAD]
+    if not heads:
+        return
     for start, end, label in cells_below(
-        text, places, lambda name: names.label(name if _HEAD.match(name) else "")
+        text, heads, lambda name: names.label(name if _HEAD.match(name) else "")
     ):
         value = text[start:end]
         if len(value) >= 8 and not is_reference(value) and (looks_secret(value) or label in names.extra):
             yield Span(start, IN_CONTEXT, end, label)
+
+
+def may_hold_table(text: str, ends: Iterable[int]) -> bool:
+    """Whether a text in JSON may spell a table with the name of a secret in its head."""
+    return "\\n" in text and any(text[end : end + 1] in _AFTER_HEAD_IN_JSON for end in ends)
 
 
 def fields(text: str, names: Names) -> tuple[list[Span], bool]:
@@ -83,11 +91,16 @@ def _of_form(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span
             yield Span(match.start("value"), IN_CONTEXT, match.end("value"), label)
 
 
-def places_of(lower: str, word: str, follow: frozenset[str]) -> Iterator[int]:
-    """Where `word` ends in a text with one of the characters `follow` after it."""
+def ends_of(lower: str, word: str) -> list[int]:
+    """Where a word ends in a text.
+
+    >>> ends_of("a key, no keyhole", "key")
+    [5, 13]
+    """
+    ends: list[int] = []
     at = lower.find(word)
     while at >= 0:
         at += len(word)
-        if lower[at : at + 1] in follow:
-            yield at
+        ends.append(at)
         at = lower.find(word, at)
+    return ends

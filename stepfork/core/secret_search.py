@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
-from stepfork.core.secret_fields import below_names, fields, places_of
+from stepfork.core.secret_fields import below_names, ends_of, fields, may_hold_table
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
 from stepfork.core.secret_parts import basic_password
 from stepfork.core.secret_shapes import IN_CONTEXT, RUN, Span, is_credible, is_reference, looks_secret, shaped
@@ -65,12 +66,14 @@ def find(text: str, names: Names) -> tuple[list[Span], bool]:
     if assigns or " " in text or "\n" in text:
         lower = _lower(text)
         spans += _credentials(text, lower)
+        ends = [places for word in names.words if (places := ends_of(lower, word))]
         if assigns:
-            found, named = _assignments(text, lower, names)
+            found, named = _assignments(text, ends, names)
             spans += found
             named = named or ":\\" in text
         if "\n" in text:
-            spans += below_names(text, lower, names)
+            spans += below_names(text, chain.from_iterable(ends), names)
+        named = named or may_hold_table(text, chain.from_iterable(ends))
     found, told = fields(text, names)
     spans += found
     named = named or told
@@ -85,7 +88,7 @@ def _lower(text: str) -> str:
 def _credentials(text: str, lower: str) -> Iterator[Span]:
     """``Bearer TOKEN``, less the word, and ``Basic BASE64``, which is taken apart later."""
     for scheme in ("bearer", "basic", *(("token", "apikey", "bot") if "authorization" in lower else ())):
-        for end in places_of(lower, scheme, frozenset(" \t")):
+        for end in ends_of(lower, scheme):
             match = _SCHEME_VALUE.match(text, end)
             if match is None:
                 continue
@@ -104,13 +107,15 @@ def _credentials(text: str, lower: str) -> Iterator[Span]:
                 yield Span(start, IN_CONTEXT, match.start(1) + len(value), "authorization")
 
 
-def _assignments(text: str, lower: str, names: Names) -> tuple[list[Span], bool]:
-    """``api_key=...``, ``"password": "..."``, ``?token=...``, ``Cookie: a=...``."""
+def _assignments(text: str, ends: list[list[int]], names: Names) -> tuple[list[Span], bool]:
+    """``api_key=...``, ``"password": "..."``, ``?token=...``, ``Cookie: a=...``; `ends` of each word."""
     spans: list[Span] = []
     named = False
-    for word in names.words:
+    for places in ends:
         done = 0
-        for end in places_of(lower, word, _AFTER_NAME):
+        for end in places:
+            if text[end : end + 1] not in _AFTER_NAME:
+                continue
             while text[end : end + 1].isdecimal():
                 end += 1
             separator = _SEPARATOR.match(text, end) if end >= done else None

@@ -36,6 +36,8 @@ def cells_below(
             continue
         for mark in _MARKS:
             if text.find(mark, start, end) >= 0:
+                if text.find(mark, end + 1, _end(text, end + 1)) < 0:
+                    break
                 names = list(_cells(text, start, end, mark))
                 labels = [label(text[name.start : name.end]) for name in names]
                 if len(names) > 1 and any(labels):
@@ -64,13 +66,11 @@ def _end(text: str, start: int) -> int:
 
 def _cells(text: str, start: int, end: int, mark: str) -> Iterator[Cell]:
     """The cells of a line; a mark between double quotes ends none."""
-    while start < end and text[start] in " \t\r" and mark == "|":
-        start += 1
     while start < end and text[end - 1] in " \r":
         end -= 1
-    if mark == "|" and start < end:
-        start += text[start] == "|"
-        end -= start < end and text[end - 1] == "|"
+    if mark == "|" and start < end and text[end - 1] == "|":
+        start = text.find("|", start, end) + 1  # what stands before the first one is no cell
+        end = max(start, end - 1)
     at = start
     while True:
         quote = at

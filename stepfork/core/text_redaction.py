@@ -71,6 +71,8 @@ class TextRedactor:
 
     def label(self, key: str, every: bool = True) -> str:
         """The label of a key that holds a secret, else ""; if not `every`, of one that does in answers."""
+        if MARK in key:
+            return ""  # a secret itself, and no name of one
         return self.names.label(key) if every else self.names.label_in_answer(key)
 
     def has_rule(self, label: str) -> bool:

@@ -42,11 +42,12 @@ def _values(form: Plain) -> list[Plain]:
 
 
 def _wide_enough(array: dict[str, Plain]) -> dict[str, Plain]:
-    """An array, of texts of a fixed width with the width of the longest: a placeholder may be longer."""
+    """An array; of texts of a fixed width with one that any placeholder fits in, the run's own too."""
     order = _TEXTS_OF_ARRAY.match(str(array.get("dtype")))
     if order is None:
         return array
-    return {**array, "dtype": f"{order[1]}U{max(map(len, texts_in(array.get('values'))), default=1)}"}
+    longest = max(map(len, texts_in(array.get("values"))), default=0)
+    return {**array, "dtype": f"{order[1]}U{max(128, 1 << longest.bit_length())}"}
 
 
 def _said(value: Tagged) -> str:

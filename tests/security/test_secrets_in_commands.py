@@ -392,3 +392,60 @@ def test_C120_what_a_fixture_learned_is_not_shown_of_a_test_without_calls(projec
         assert "warn <secret:password:1>" in ended.out
         assert "failed <secret:password:1>" in ended.out
         assert "harmless password=Zq8Rf2Lw9Xk4" in ended.out, "it made no call and holds nothing known"
+
+
+def test_C112_a_parameter_that_is_a_secret_or_a_dummy_has_one_cassette(project: Project) -> None:
+    """The key of the environment while recording, dummies on replay: the same file."""
+    project.write("conftest.py", 'import stepfork\nstepfork.autopatch(tools=["vault"])\n')
+    project.write(
+        "test_name.py",
+        """
+        import os
+        import pytest, vault
+
+        @pytest.mark.parametrize("api_key", [os.environ["KEY"]])
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_it(n, api_key):
+            vault.unlock("bob", api_key)
+
+        @pytest.mark.parametrize("api_key", ["weak", "short"])
+        def test_rules(api_key):
+            vault.ask(api_key)
+        """,
+    )
+    key = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+    assert project.pytest(STEPFORK_MODE="record", KEY=key).status == 0
+    files = sorted(path.name for path in (project.folder / "cassettes").rglob("*.yaml"))
+    assert len(files) == 4
+    assert "test_rules[weak].yaml" in files
+    assert "test_it[1-secret-api_key].yaml" in files
+    for dummy in ("x", "dummy-key", "q7ZxT4mWv9KcP2hJ8rLd", key):
+        ended = project.pytest(KEY=dummy)
+        assert ended.status == 0, ended.out
+    assert sorted(path.name for path in (project.folder / "cassettes").rglob("*.yaml")) == files
+
+
+def test_C120_an_expectation_holds_no_secret_that_the_cassette_knows_at_its_place(project: Project) -> None:
+    """In the file the secret stands under a harmless key; what the test expects otherwise stays as it is."""
+    project.write(
+        "vaults.py",
+        """
+        import vault
+
+        def run(key=""):
+            opened = vault.unlock("bob", "hunter2-hunter2")
+            return {"id": opened["token"], "note": f"it is {opened['token']}.", "n": 1}
+        """,
+    )
+    record(project, "vaults:run")
+    secret = "hunter2-hunter2"[::-1] + "0123"
+    for note, status in ((f"it is {secret}.", 0), ("it was another one.", 1)):
+        project.write("expected.json", json.dumps({"id": secret, "note": note}))
+        ended = project.run(
+            *("export", "run.yaml", "--pytest", "--expect-output", "expected.json"),
+            *("--output", "test_run.py", "--overwrite"),
+        )
+        assert ended.status == 0, ended.err
+        assert secret not in project.read("test_run.py") + ended.out + ended.err
+        assert ("another one" in project.read("test_run.py")) == bool(status)
+        assert project.pytest("test_run.py").status == status

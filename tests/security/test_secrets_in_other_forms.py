@@ -1,0 +1,218 @@
+"""Tables, data frames, other letters and log probabilities: a secret is found there, and replays (C112)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from support.chat_server import ChatServer, completion, json_answer
+
+import stepfork
+from stepfork.core.model import Tagged
+from stepfork.core.redaction import Redactor
+
+K = "Zk9" + "qP2vTr8LmX4wY7sBn3"
+OTHER = "Qw7" + "eRt5yUi1oPa9sDf4gHj"
+
+pandas = pytest.importorskip("pandas")
+numpy = pytest.importorskip("numpy")
+
+FRAMES: dict[str, Callable[[], Any]] = {
+    "a column": lambda: pandas.DataFrame({"user": ["bob", "al"], "api_key": [K, None]}),
+    "a row": lambda: pandas.DataFrame({"user": ["bob"], "api_key": [K]}).T,
+    "an index": lambda: pandas.DataFrame({"user": ["bob"], "api_key": [K]}).set_index("api_key"),
+    "categories": lambda: pandas.DataFrame({"user": ["bob", "al"], "token": [K, K]}, dtype="category"),
+    "two levels": lambda: pandas.DataFrame(
+        [["a", K]], columns=pandas.MultiIndex.from_tuples([("y", "k"), ("x", "token")])
+    ),
+    "a series by its name": lambda: pandas.Series([K], name="api_key"),
+    "a series by its index": lambda: pandas.Series({"api_key": K, "plan": "free"}),
+    "a series of all kinds": lambda: pandas.Series({"api_key": K, "count": 1}),
+    "an array": lambda: {"api_key": K, "seen": numpy.array([K, "ab"])},
+    "an array of short ones": lambda: {"api_key": K[:9], "seen": numpy.array([K[:9], "ab"])},
+}
+
+
+@pytest.fixture
+def tools(make_module: Any) -> Any:
+    return make_module("ANSWER = [None]\ndef asks(value):\n    return ANSWER[0]\n")
+
+
+def recorded(path: Path, tools: Any, agent: Callable[[], Any]) -> str:
+    with stepfork.record(path, tools=[tools.__name__]):
+        agent()
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("how", FRAMES)
+def test_C112_a_secret_in_a_frame_or_array(tools: Any, tmp_path: Path, how: str) -> None:
+    path = tmp_path / "run.yaml"
+    tools.ANSWER[0] = FRAMES[how]()
+
+    def agent() -> Any:
+        given = tools.asks(FRAMES[how]())
+        tools.asks(given)  # what the answer brought goes in again
+        return given
+
+    assert K[:9] not in recorded(path, tools, agent)
+    with stepfork.replay(path):
+        given = agent()
+    assert "<secret:" in str(given)
+    assert type(given) is type(tools.ANSWER[0])
+
+
+def test_C114_a_frame_without_secrets_stays(tools: Any, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"user": ["bob"], "tokens_used": ["12"], "note": ["q7Zx-4711"]})
+    tools.ANSWER[0] = frame
+    assert "<secret" not in recorded(tmp_path / "run.yaml", tools, lambda: tools.asks(frame))
+
+
+TABLES = {
+    "csv": f"user,api_key,plan\nbob,{K},free\n",
+    "csv with quotes": f'"name";"password"\n"bob; the first";"{K}"\n',
+    "tabs": f"user\taccess_token\nbob\t{K}",
+    "markdown": f"| user | API Key |\n|---|---|\n| bob | `{K}` |\n\nand on",
+    "in JSON": json.dumps({"csv": f"user,api_key\nbob,{K}\n"}),
+    "in prose": f"Here it is:\n\nname,secret\r\nbob,{K}\r\n\r\nbye",
+}
+LETTERS: dict[str, Callable[[str], Any]] = {
+    "capitals": str.upper,
+    "small letters": str.lower,
+    "hexadecimal": lambda text: f"<{text.encode().hex()}>",
+    "hexadecimal capitals": lambda text: text.encode().hex().upper(),
+    "UTF-16": lambda text: f"key {text} in it".encode("utf-16-le"),
+    "UTF-16 with its mark": lambda text: f"key {text} in it".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("how", TABLES)
+def test_C112_a_secret_in_a_table(tools: Any, tmp_path: Path, how: str) -> None:
+    path = tmp_path / "run.yaml"
+    text = recorded(path, tools, lambda: [tools.asks(TABLES[how]), tools.asks(f"so it is {K}")])
+    assert K not in text
+    assert text.count(":1>") == 2
+    for value in (K, OTHER):
+        with stepfork.replay(path):
+            tools.asks(TABLES[how].replace(K, value))
+            tools.asks(f"so it is {value}")
+    with pytest.raises(stepfork.ReplayMismatchError), stepfork.replay(path):
+        tools.asks(TABLES[how])
+        tools.asks(f"so it is {OTHER}")
+
+
+@pytest.mark.parametrize("how", LETTERS)
+def test_C112_a_known_secret_in_other_letters(tools: Any, tmp_path: Path, how: str) -> None:
+    """The program's own secret, and one that an answer brought."""
+    path, spell = tmp_path / "run.yaml", LETTERS[how]
+    tools.ANSWER[0] = {"token": OTHER}
+
+    def agent(own: str) -> None:
+        brought = tools.asks({"api_key": own})["token"]
+        tools.asks([spell(own)])
+        if not isinstance(spell(""), bytes):
+            tools.asks({"seen": spell(brought)})
+
+    text = recorded(path, tools, lambda: agent(K))
+    for value in (K, OTHER):
+        for form in (value, value.upper(), value.lower(), value.encode().hex(), value.encode().hex().upper()):
+            assert form not in text
+    for own in (K, "dummy-0-dummy"):
+        with stepfork.replay(path):
+            agent(own)
+
+
+def test_C112_a_secret_in_UTF_16_before_it_is_known(tools: Any, tmp_path: Path) -> None:
+    def agent() -> None:
+        tools.asks(f"it is {K}".encode("utf-16-le"))
+        tools.asks({"api_key": K})
+
+    agent_text = recorded(tmp_path / "run.yaml", tools, agent)
+    (first, _) = stepfork.load(tmp_path / "run.yaml").calls
+    assert b"<secret:api_key:1>" in first.args["value"]
+    assert "\\0".join(K) not in agent_text
+
+
+def entries(*tokens: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "token": token,
+            "logprob": -0.5,
+            "bytes": list(token.encode()),
+            "top_logprobs": [{"token": token, "logprob": -0.5, "bytes": list(token.encode())}],
+        }
+        for token in tokens
+    ]
+
+
+def test_C112_log_probabilities_spell_no_secret(tmp_path: Path, server: ChatServer) -> None:
+    pieces = ("my", " pass", "word", "=", K[:4], K[4:9], K[9:], " it", " is")
+    answer = completion("".join(pieces))
+    answer["choices"][0]["logprobs"] = {"content": entries(*pieces), "refusal": None}
+    server.answer = lambda request: json_answer(answer)
+    client = openai.OpenAI(base_url=server.url, api_key="x", max_retries=0)
+
+    def ask() -> Any:
+        return client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "go"}], logprobs=True
+        ).choices[0]
+
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path):
+        assert [entry.token for entry in ask().logprobs.content] == list(pieces), "the live run sees it all"
+    text = path.read_text("utf-8")
+    assert not [piece for piece in (K[:4], K[4:9], K[9:]) if piece in text]
+    with stepfork.replay(path):
+        choice = ask()
+    tokens = [entry.token for entry in choice.logprobs.content]
+    assert len(tokens) == len(pieces)
+    assert "".join(tokens) == choice.message.content == "my password=<secret:password:1> it is"
+    assert tokens[:4] == list(pieces[:4])
+    assert tokens[-2:] == list(pieces[-2:])
+
+
+def test_C112_what_stands_under_a_secret_as_a_key_is_none(tools: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    tools.ANSWER[0] = {"api_key": K}
+
+    def agent() -> None:
+        tools.asks({tools.asks("key?")["api_key"]: "bob"})
+
+    recorded(path, tools, agent)
+    with stepfork.replay(path):
+        agent()
+
+
+def test_C114_tokens_of_a_model_are_no_secrets() -> None:
+    dumped = {"choices": [{"logprobs": {"content": entries("my", " hands")}}]}
+    assert Redactor().redact(dumped) is dumped
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ('token: "banana123"', 'token: "<secret:token:1>"'),
+        ("token=3f2b8c1e-5d64-4a7b-9c0d-1e2f3a4b5c6d", "token=<secret:token:1>"),
+        ("key=value1&token=value2", "key=value1&token=value2"),
+        ("Cookie: lang=en", "Cookie: lang=en"),
+        ("Set-Cookie: theme=dark", "Set-Cookie: theme=dark"),
+        ({"Cookie": "lang=en"}, {"Cookie": "lang=<secret:cookie:1>"}),
+        ("api_key: gpt-4o-mini-2024-07-18", "api_key: gpt-4o-mini-2024-07-18"),
+        (
+            {"cookies": {"sid": K, "theme": "dark"}},
+            {"cookies": {"sid": "<secret:cookies:1>", "theme": "<secret:cookies:2>"}},
+        ),
+        ({"cookies": {"type": "string"}}, {"cookies": {"type": "string"}}),
+        (Tagged("tuple", ["token", "wordy"]), Tagged("tuple", ["token", "wordy"])),
+    ],
+)
+def test_C114_what_stands_under_a_secret_key_goes_and_what_is_plain_does_not_spread(
+    value: Any, shown: Any
+) -> None:
+    redactor = Redactor()
+    assert redactor.redact(value) == shown
+    ordinary = "lang=en theme=dark value2 gpt-4o-mini-2024-07-18 dark string"
+    assert redactor.redact(ordinary) == ordinary
