@@ -147,7 +147,7 @@ def test_a_pattern_is_not_compiled_to_check_it(tmp_path: Path) -> None:
     assert done.stdout == "[]\n", done.stderr[-500:]
 
 
-def test_C97_reading_what_extends_each_other_takes_as_long_as_it_is(
+def test_C128_reading_what_extends_each_other_takes_as_long_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`inspect` and `validate` of 2n calls make about twice the steps of n, secrets or none."""
