@@ -223,9 +223,7 @@ def source_of(value: Any, path: str) -> Source | None:
         return _Copied(value)
     if kind is _LIVE or kind is AsyncGeneratorType:
         raise Unsupported(path, type_name(value), "whose items are made while they are read", _LIST)
-    if kind is GeneratorType or (
-        kind.__module__ in ("builtins", "itertools") and issubclass(kind, Iterator)
-    ):
+    if kind is GeneratorType or (kind.__module__ in ("builtins", "itertools") and issubclass(kind, Iterator)):
         return Drained(value)
     if issubclass(kind, Iterator | AsyncIterator):
         raise Unsupported(path, type_name(value), "which cannot be read without using it up", _LIST)
