@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from stepfork.core.model import Plain, Recorded
 from stepfork.errors import CassetteError
 
 _KNOWN_TAGS: Final = TAGS | {shared.TAG}
+_FEW: Final = 8
 _KEPT: Final = 256  # requests in full; lists of what they share are all they cost
 _KEY: Final = re.compile(r'^  "?([0-9a-f]{8,64})"?:', re.MULTILINE)
 
@@ -46,6 +48,7 @@ class Documents:
         self._raw: dict[int, dict[str, Plain]] = {}
         self._own: dict[int, schema.Document] = {}
         self._full: OrderedDict[int, Recorded] = OrderedDict()
+        self._ranks: dict[int, tuple[list[int], int]] = {}  # LLM calls of a line, and which of them it is
         self._values: dict[str, shared.Value] = {}
         self._items = 0  # in all that references stood for so far
         self._defined: dict[str, list[int]] | None = None
@@ -145,28 +148,48 @@ class Documents:
         own = self.own(place)
         assert own.extension is not None
         back = own.extension.back
-        if self.bases is not None:
-            found = self.bases.get(place)
-            if found is not None:
-                return found
-        else:
-            depth, lane = own.recorded.depth, self._lane(place)
-            for before in range(place - 1, 0, -1):
-                if self._is_deeper(before, depth):
-                    continue
-                if depth and self.own(before).recorded.depth < depth:
-                    break
-                other = self._lane(before)
-                if other == lane:
-                    back -= self._is_llm(before)
-                    if not back:
-                        return before
-                elif not is_below(other, lane):
-                    break
-        number = own.extension.back
-        raise self.located(
-            Fault("extends", f"there is no LLM call {shown(number)} back in this line of control"), place
-        )
+        found = self.bases.get(place) if self.bases is not None else self._llm_call_back(place, back)
+        if found is None:
+            problem = f"there is no LLM call {shown(back)} back in this line of control"
+            raise self.located(Fault("extends", problem), place)
+        return found
+
+    def _llm_call_back(self, place: int, back: int) -> int | None:
+        """The LLM call so many back. Few, as they are written, are steps; a line is only indexed for more."""
+        if back <= _FEW:
+            step: int | None = place
+            while step is not None and back:
+                step, back = self._llm_call_before(step), back - 1
+            return step
+        todo = [place]
+        while todo[-1] not in self._ranks:
+            before = self._llm_call_before(todo[-1])
+            if before is None:
+                self._ranks[todo[-1]] = ([todo[-1]], 0)
+                break
+            todo.append(before)
+        for after, before in reversed(list(pairwise(todo))):
+            calls, rank = self._ranks[before]
+            calls.append(after)
+            self._ranks[after] = (calls, rank + 1)
+        calls, rank = self._ranks[place]
+        return calls[rank - back] if back <= rank else None
+
+    def _llm_call_before(self, place: int) -> int | None:
+        """The last LLM call that the line of control of a call made before it."""
+        depth, lane = self.own(place).recorded.depth, self._lane(place)
+        for before in range(place - 1, 0, -1):
+            if self._is_deeper(before, depth):
+                continue
+            if depth and self.own(before).recorded.depth < depth:
+                break
+            other = self._lane(before)
+            if other == lane:
+                if self._is_llm(before):
+                    return before
+            elif not is_below(other, lane):
+                break
+        return None
 
     def _is_deeper(self, place: int, depth: int) -> bool:
         if self.trusted and not self.slices.begins(place, "depth:"):

@@ -190,6 +190,7 @@ class Draft:
     def __init__(self, base: Request) -> None:
         self.request: Request = dict(base)
         self._own: dict[tuple[str, ...], Any] = {(): self.request}  # what may be changed in place
+        self._below: dict[tuple[str, ...], set[tuple[str, ...]]] = {}  # of those, what stands right in them
 
     def apply(self, extension: Extension) -> None:
         """Makes the changes of one request.
@@ -247,12 +248,16 @@ class Draft:
             found = above[keys[-1]]
             if type(found) is dict or type(found) is list:
                 found = self._own[keys] = above[keys[-1]] = found.copy()
+                self._below.setdefault(keys[:-1], set()).add(keys)
         return found
 
     def _forget(self, keys: tuple[str, ...]) -> None:
         """What stands there now is somebody else's, and may not be changed in place."""
-        for known in [known for known in self._own if known[: len(keys)] == keys]:
-            del self._own[known]
+        self._below.get(keys[:-1], set()).discard(keys)
+        gone = [keys]
+        while gone:
+            self._own.pop(gone[-1], None)
+            gone += self._below.pop(gone.pop(), ())
 
 
 def apply(base: Request, extension: Extension) -> Request:

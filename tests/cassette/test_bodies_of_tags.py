@@ -147,7 +147,7 @@ def test_a_pattern_is_not_compiled_to_check_it(tmp_path: Path) -> None:
     assert done.stdout == "[]\n", done.stderr[-500:]
 
 
-def test_C97_reading_what_extends_each_other_takes_as_long_as_it_is(
+def test_C128_reading_what_extends_each_other_takes_as_long_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`inspect` and `validate` of 2n calls make about twice the steps of n, secrets or none."""
@@ -172,3 +172,29 @@ def test_C97_reading_what_extends_each_other_takes_as_long_as_it_is(
             few = steps(150, said, command)
             assert steps(300, said, command) < 2.3 * few
     capsys.readouterr()
+
+
+FAR = "llm: a\nextends: {back}\nappend: {{messages: [2]}}\nresponse: {{}}"
+COSTLY = {
+    "requests that reach far back": lambda number: [
+        "llm: a\nrequest: {messages: [1]}\nresponse: {}",
+        *(FAR.format(back=at + 1) for at in range(number)),
+    ],
+    "requests that reach too far back": lambda number: [
+        "llm: a\nrequest: {messages: [1]}\nresponse: {}",
+        *(FAR.format(back=at + 9) for at in range(number)),
+    ],
+    "changes in many places": lambda number: [
+        f"llm: a\nrequest: {{{', '.join(f'k{at}: {{a: [1]}}' for at in range(number))}}}\nresponse: {{}}",
+        f"llm: a\nextends: 1\nrequest: {{{', '.join(f'k{at}.b: 1' for at in range(number))}}}\nresponse: {{}}",
+    ],
+}
+
+
+@pytest.mark.parametrize("what", COSTLY)
+def test_C128_no_step_of_reading_is_made_for_each_pair(tmp_path: Path, what: str) -> None:
+    def steps(number: int) -> int:
+        path = written(tmp_path / f"{number}.yaml", "\n---\n".join(COSTLY[what](number)))
+        return calls_made(lambda: faults_of(path))
+
+    assert steps(400) < 2.3 * steps(200)

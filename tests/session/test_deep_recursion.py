@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def tools(make_module: Any) -> Any:
 
 
 def steps_of(depths: list[int]) -> set[int]:
-    return {later - earlier for earlier, later in itertools.pairwise(depths)}
+    return {later - earlier for earlier, later in pairwise(depths)}
 
 
 def test_each_level_of_a_recorded_tool_takes_four_frames(path: Path, tools: Any) -> None:
@@ -60,7 +60,7 @@ def below(levels: int, function: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("offset", range(0, 24, 3))
-def test_C106_a_stack_that_is_spent_ends_in_the_error_of_the_run_and_in_no_other(
+def test_a_stack_that_is_spent_ends_in_the_error_of_the_run_and_in_no_other(
     path: Path, tools: Any, offset: int
 ) -> None:
     """Wherever it is spent: in the tool, in reading its arguments, in writing down what it raised."""

@@ -35,12 +35,12 @@ def differ(make_module: Any, path: Path, old: Any, new: Any) -> stepfork.ReplayM
     ],
     ids=["key", "keys", "key gone", "emoji", "controls", "items"],
 )
-def test_C60_a_mismatch_is_short_whatever_the_size(make_module: Any, path: Path, old: Any, new: Any) -> None:
+def test_C81_a_mismatch_is_short_whatever_the_size(make_module: Any, path: Path, old: Any, new: Any) -> None:
     error = differ(make_module, path, old, new)
     assert "call #1: tool 'look' argument 'value" in str(error)
 
 
-def test_C60_both_sides_are_cut_around_the_difference(make_module: Any, path: Path) -> None:
+def test_C81_both_sides_are_cut_around_the_difference(make_module: Any, path: Path) -> None:
     lines = str(differ(make_module, path, LONG_A, LONG_B)).splitlines()
     shown = {line.split(":")[0].strip(): line for line in lines}
     assert "xAx" in shown["recorded"]
@@ -49,7 +49,7 @@ def test_C60_both_sides_are_cut_around_the_difference(make_module: Any, path: Pa
     assert "xBx" in lines[0]
 
 
-def test_C60_long_names_of_tools_are_cut_around_the_difference(make_module: Any, path: Path) -> None:
+def test_C81_long_names_of_tools_are_cut_around_the_difference(make_module: Any, path: Path) -> None:
     names = ["t" * 300 + end for end in ("_old", "_new")]
     tools = make_module("".join(f"def {name}(a):\n    return a\n" for name in names))
     with stepfork.record(path, tools=[tools.__name__]):
@@ -62,7 +62,7 @@ def test_C60_long_names_of_tools_are_cut_around_the_difference(make_module: Any,
     assert len(first) < 400
 
 
-def test_C60_a_long_request_and_a_long_path_too(path: Path) -> None:
+def test_C81_a_long_request_and_a_long_path_too(path: Path) -> None:
     import openai
 
     with chat_server() as server:
@@ -88,7 +88,7 @@ SETS = {
 
 @pytest.mark.parametrize("what", SETS)
 @pytest.mark.parametrize("kind", [set, frozenset])
-def test_C61_of_two_sets_the_items_that_differ_are_shown(
+def test_C81_of_two_sets_the_items_that_differ_are_shown(
     make_module: Any, path: Path, what: str, kind: Any
 ) -> None:
     old, new, expected, actual = SETS[what]

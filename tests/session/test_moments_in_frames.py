@@ -39,7 +39,7 @@ COLUMNS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("what", COLUMNS)
-def test_C21_a_column_is_readable_and_comes_back(make_module: Any, path: Path, what: str) -> None:
+def test_C17_a_column_is_readable_and_comes_back(make_module: Any, path: Path, what: str) -> None:
     column, shown = COLUMNS[what]
     frame = pd.DataFrame({"c": column, "n": [1, 2, 3]})
     tools = make_module("def table(value):\n    return value\n")
@@ -65,7 +65,7 @@ UNITS = ("Y", "M", "D", "h", "m", "s", "ms", "us", "ns")
     st.sampled_from("mM"),
     st.sampled_from("<>"),
 )
-def test_C21_any_moment_of_numpy_comes_back(numbers: list[int], unit: str, kind: str, order: str) -> None:
+def test_C17_any_moment_of_numpy_comes_back(numbers: list[int], unit: str, kind: str, order: str) -> None:
     array = np.array(numbers, dtype=f"{order}i8").view(f"{order}{kind}8[{unit}]")
     text = emit_document({"v": encode(array)})
     again = decode(parse_document(text, known_tags=TAGS)["v"])
@@ -73,7 +73,7 @@ def test_C21_any_moment_of_numpy_comes_back(numbers: list[int], unit: str, kind:
     assert again.tobytes() == array.tobytes()
 
 
-def test_C21_one_moment_and_a_recorded_buffer_of_them() -> None:
+def test_C17_one_moment_and_a_recorded_buffer_of_them() -> None:
     one = np.datetime64("2024-02-29T12:30", "us")
     assert "2024-02-29T12:30:00" in emit_document({"v": encode(one)})
     assert decode(encode(one)) == one

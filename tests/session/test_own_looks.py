@@ -92,7 +92,7 @@ async def program(tools: Any) -> list[Any]:
 NAMES = ["show", "price", "fail", "fill", "pages", "later"]
 
 
-def test_C106_what_a_codec_or_a_text_calls_is_no_call_of_the_run(path: Path, tools: Any) -> None:
+def test_what_a_codec_or_a_text_calls_is_no_call_of_the_run(path: Path, tools: Any) -> None:
     with stepfork.record(path, tools=[tools.__name__]) as run:
         live = asyncio.run(program(tools))
         run.set_output(tools.Thing(4))
