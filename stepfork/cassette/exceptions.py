@@ -27,7 +27,7 @@ from stepfork.cassette.values.policy import IMPORTED, ClassPolicy, class_name
 from stepfork.cassette.values.state import put_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder, Row
 from stepfork.core.canonical import canonical_text
-from stepfork.core.model import Plain
+from stepfork.core.model import Plain, Tagged
 
 __all__ = ["class_name", "decode_exception", "encode_exception", "is_outcome", "text_of"]
 
@@ -247,22 +247,35 @@ def _fields_beyond(error: BaseException, bare: BaseException, encoder: Encoder, 
 def _same(
     again: BaseException, error: BaseException, encoder: Encoder, path: str, *, loosely: bool = False
 ) -> bool:
-    """Whether an exception came back; `loosely` takes attributes that cannot be written for equal by type."""
-    if type(again) is not type(error) or _said(again) != _said(error):
+    """Whether an exception came back; `loosely` takes attributes that cannot be written for equal by type.
+
+    A set that it holds may be iterated in another order, today or in another process; so may its text be.
+    """
+    if type(again) is not type(error):
         return False
+    said, now = _said(error), _said(again)
+    forms: list[Plain] = []
     old, new = ({"args": _arguments(one), **_attributes(one)} for one in (error, again))
     if old.keys() != new.keys():
         return False
     for name, item in old.items():
         try:
-            here = canonical_text(encoder.encode(item, f"{path}.{name}"))
+            forms.append(encoder.encode(item, f"{path}.{name}"))
         except Unsupported:
             if not loosely or type(item) is not type(new[name]):
                 raise
             continue
-        if here != canonical_text(encoder.encode(new[name], f"{path}.{name}")):
+        if canonical_text(forms[-1]) != canonical_text(encoder.encode(new[name], f"{path}.{name}")):
             return False
-    return True
+    return now == said or (sorted(now) == sorted(said) and any(map(_holds_set, forms)))
+
+
+def _holds_set(form: Plain) -> bool:
+    if isinstance(form, Tagged):
+        return form.tag in ("set", "frozenset") or _holds_set(form.value)
+    if isinstance(form, list | dict):
+        return any(map(_holds_set, form.values() if isinstance(form, dict) else form))
+    return False
 
 
 def _said(error: BaseException) -> str:

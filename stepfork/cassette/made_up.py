@@ -93,7 +93,9 @@ class MadeUp:
             if answer and (self._one(old, new) if _ID.fullmatch(key) else self._same_text(old, new, key)):
                 return True
             return self._alike(old, new)
-        return bool(old == new) or (old != old and new != new)
+        if kind is float:
+            return float.hex(old) == float.hex(new)  # NaN is NaN, -0.0 is not 0.0
+        return bool(old == new)
 
     def _same_fields(self, old: dict[str, Any], new: dict[str, Any], key: str, answer: bool) -> bool:
         if key == "headers":

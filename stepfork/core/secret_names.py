@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from stepfork.core.renaming import MARK, PLACEHOLDER
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -113,11 +115,15 @@ class Names:
         self.words = tuple(dict.fromkeys((*_KEYWORDS, *sorted(name.split("_")[-1] for name in self.extra))))
 
     def label(self, key: str) -> str:
-        """The normalised name of a key that holds a secret; "" for any other key."""
+        """The normalised name of a key that holds a secret; "" for any other key.
+
+        What stands for a secret in a key names nothing: not what comes after it in a list of two.
+        """
         label = self._labels.get(key)
         if label is None:
-            name = normalise(key) if len(key) <= LONGEST_NAME else ""
-            secret = name not in self.allowed and (name in self.extra or _holds_secret(key, name))
+            said = PLACEHOLDER.sub(" ", key) if MARK in key else key
+            name = normalise(said) if len(key) <= LONGEST_NAME else ""
+            secret = name not in self.allowed and (name in self.extra or _holds_secret(said, name))
             if len(self._labels) > 10_000:
                 self._labels.clear()
             label = self._labels[key] = name if secret else ""

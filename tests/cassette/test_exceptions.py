@@ -200,6 +200,21 @@ def test_a_cause_that_cannot_be_written_is_named_only() -> None:
         assert (again.__cause__, again.__suppress_context__) == (None, True)
 
 
+def test_a_set_in_an_error_may_have_another_order() -> None:
+    """Which order it has depends on how it was made, and for texts on the process."""
+    late = {8}
+    late.add(0)  # an equal one that is made at once has 0 first
+    assert str(late) != str({0, 8})
+    for error in (ValueError(late), KeyError("k", [frozenset(late)]), vc.ToolDown("x", retry_after=late)):  # type: ignore[arg-type]
+        again = through_the_file(error)
+        assert (type(again), again.args, vars(again)) == (type(error), error.args, vars(error))
+        outer = RuntimeError("x")
+        outer.__cause__ = error
+        assert type(through_the_file(outer).__cause__) is type(error)
+    group = through_the_file(ExceptionGroup("g", [ValueError(late)]))
+    assert group.exceptions[0].args == ({0, 8},)  # type: ignore[attr-defined]
+
+
 def test_what_would_change_is_refused() -> None:
     with pytest.raises(Unsupported, match=r"error\.args\[0\]: object"):
         encode_exception(ValueError(object()))

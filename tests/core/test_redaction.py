@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
 
@@ -609,6 +609,8 @@ SECRETIVE = st.recursive(
 
 @examples(100)
 @given(SECRETIVE)
+@example([PEM, "0000000A"])
+@example({PEM: "0000000A"})
 def test_redacting_twice_is_redacting_once(value: Any) -> None:
     before = copy.deepcopy(value)
     redactor = Redactor()

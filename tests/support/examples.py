@@ -9,9 +9,10 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 VARIABLE = "EXAMPLES"
+PHASES = [phase for phase in Phase if phase is not Phase.explain]  # it takes minutes, and says little
 UNTIMED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 
 
@@ -32,4 +33,5 @@ def register() -> None:
 
 def examples(number: int, **more: Any) -> settings:
     """For a test that draws ``number`` examples, times the factor: ``@examples(100)`` above ``@given``."""
-    return settings(max_examples=number * factor(), deadline=None, suppress_health_check=UNTIMED, **more)
+    more = {"deadline": None, "suppress_health_check": UNTIMED, "phases": PHASES, **more}
+    return settings(max_examples=number * factor(), **more)
