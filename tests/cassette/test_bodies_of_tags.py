@@ -187,7 +187,7 @@ COSTLY = {
     ],
     "changes in many places": lambda number: [
         f"llm: a\nrequest: {{{', '.join(f'k{at}: {{a: [1]}}' for at in range(number))}}}\nresponse: {{}}",
-        "llm: a\nextends: 1\nresponse: {}\nrequest: {%s}" % ", ".join(f"k{at}.b: 1" for at in range(number)),
+        "llm: a\nextends: 1\nresponse: {}\nrequest:\n" + "".join(f"  k{at}.b: 1\n" for at in range(number)),
     ],
 }
 
