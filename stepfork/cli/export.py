@@ -32,6 +32,7 @@ from stepfork.core.redaction import Redactor
 from stepfork.errors import ConfigError
 from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
+from stepfork.report.python_source import has_source
 from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.faults import shown
 from stepfork.session.workspace import workspace
@@ -108,9 +109,12 @@ def _plain(expected: object, source: str | None) -> Expectation | None:
     if source is None:
         return None
     try:
-        return Expectation(encode(expected, "value"))
+        value = encode(expected, "value")
     except Unsupported as problem:
         raise ConfigError(f"--expect-output {source}: {problem}") from None
+    if not has_source(value):
+        raise ConfigError(f"--expect-output {source}: it is nested too deep to be written into a test")
+    return Expectation(value)
 
 
 def _trajectory(file: str | None) -> dict[str, Plain]:

@@ -57,16 +57,27 @@ _LITERAL: Final = frozenset(
 )
 
 
-def has_source(value: Plain) -> bool:
-    """Whether there is an expression for the value; there is none for instances of the user's classes.
+_DEEPEST: Final = 60
+"""Levels of an expression; Python itself refuses more than 200 brackets, and readers far fewer."""
+_LONGEST: Final = 14000
+"""Bits of a number that Python spells in decimal whatever its limit of digits (4300) is set to by default."""
+
+
+def has_source(value: Plain, levels: int = _DEEPEST) -> bool:
+    """Whether there is an expression for the value.
+
+    There is none for instances of the user's classes, and none of more than so many levels.
 
     >>> has_source([Tagged("tuple", [1])]), has_source({"a": Tagged("enum", "shop:Color.RED")})
     (True, False)
     """
+    if not levels:
+        return False
     if isinstance(value, Tagged):
-        return value.tag in _LITERAL and has_source(value.value)
+        return value.tag in _LITERAL and has_source(value.value, levels - 1)
     if isinstance(value, dict | list):
-        return all(map(has_source, value.values() if isinstance(value, dict) else value))
+        items = value.values() if isinstance(value, dict) else value
+        return all(has_source(item, levels - 1) for item in items)
     return True
 
 
@@ -87,7 +98,7 @@ def source_of(value: Plain, imports: set[str]) -> Source:
         return Group("[", _items(value, imports), "]")
     if isinstance(value, Tagged):
         return _tagged(value, imports)
-    return repr(value)
+    return hex(value) if type(value) is int and value.bit_length() > _LONGEST else repr(value)
 
 
 def _float(value: float) -> str:

@@ -120,6 +120,17 @@ def calls(*documents: str) -> str:
     return "\n---\n".join((HEAD.rstrip(), *documents)) + "\n---\n"
 
 
+@pytest.mark.parametrize("what", ODD)
+def test_C90_C94_an_odd_output_is_one_clear_sentence(
+    folder: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = calls(document(CALLS["tool"]).rstrip()) + f"end: completed\noutput: {ODD[what]}\n"
+    assert_all_say_it(folder, "x.failed.yaml", integrity.sealed(text), capsys, what)
+    exported = folder / "test_x.py"
+    if exported.exists():
+        compile(exported.read_text("utf-8"), "exported", "exec")
+
+
 JUMPS = {
     "over one level": ("tool: t\nresult: 1", "depth: 2\ntool: u\nresult: 2"),
     "over many": ("tool: t\nresult: 1", "depth: 100000000000\ntool: u\nresult: 2"),

@@ -486,7 +486,7 @@ def test_through_is_a_setting_like_any_other(tmp_path: Path, by: str) -> None:
     if by == "marker":
         mark = "import pytest, tools\n@pytest.mark.stepfork(through=['plan'])\n"
         project.write("test_it.py", project.read("test_it.py").replace("import tools\n", mark))
-    environment = {"STEPFORK_THROUGH": "other,plan"} if by == "environment" else {}
+    environment = {"STEPFORK_THROUGH": "tools:plan,plan"} if by == "environment" else {}
     assert project.pytest("--stepfork-mode=record", **environment).status == 0
     assert project.read("bodies.txt") == "x"
     ended = project.pytest(**environment)
@@ -507,7 +507,7 @@ def test_through_is_an_option_of_the_command_line(tmp_path: Path) -> None:
     for options, bodies, counts in (
         ((), "x", "1 recorded, 1 substituted, 0 live; 0 tool bodies executed"),
         (("--through", "plan"), "xx", "1 recorded, 0 substituted, 1 live; 1 tool bodies executed"),
-        (("--through=x,plan",), "xxx", "1 recorded, 0 substituted, 1 live; 1 tool bodies executed"),
+        (("--through=tools:plan,plan",), "xxx", "1 recorded, 0 substituted, 1 live; 1 tool bodies executed"),
     ):
         ended = project.run("replay", "cassettes/run.yaml", *options)
         assert ended.status == 0, ended.err

@@ -31,7 +31,8 @@ _KINDS: Final = {"bool": "b", "int": "i", "uint": "u", "datetime": "M", "timedel
     "B": "u",
 }
 _FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
-_MOMENT: Final = re.compile(r"-?\d{4,}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,18})?)?)?)?)?)?")
+_MOMENT: Final = re.compile(r"(-\d+|\d{4,})(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,18})?)?)?)?)?)?")
+_DAY: Final = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?=T|\Z)")
 _NULLABLE: Final = re.compile(r"(U?Int|Float)(8|16|32|64)")
 
 
@@ -149,10 +150,10 @@ def _is_moment(value: Any, size: int) -> bool:
         return True
     if not isinstance(value, str) or _MOMENT.fullmatch(value) is None:
         return False
-    try:
-        return len(value.split("T")[0]) != 10 or value[:4] == "0000" or bool(date.fromisoformat(value[:10]))
-    except ValueError:
-        return False
+    day = _DAY.match(value)
+    with suppress(ValueError):
+        return day is None or bool(date.fromisoformat(day[0]))
+    return False
 
 
 _FITS: Final[dict[str, Callable[[Any, int], bool]]] = {
