@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from stepfork.core.renaming import MARK, PLACEHOLDER
+from stepfork.core.placeholder_texts import MARK, PLACEHOLDER
 
 
 def _words(text: str) -> frozenset[str]:
