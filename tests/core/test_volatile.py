@@ -62,6 +62,7 @@ def test_what_a_rule_finds(rules: Any, text: str, shown: str) -> None:
     assert Rules.compile(read(rules)).blur(text) == shown
 
 
+@examples(100)
 @given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=4), st.text("abc", max_size=30))
 def test_of_what_overlaps_the_longest_counts(words: list[str], text: str) -> None:
     """Whatever the order of the rules; all that is left out overlaps something at least as long."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.core.hosts import allows, is_local
@@ -261,6 +262,7 @@ def test_a_rule_that_names_no_host(rule: str, path: Path) -> None:
         stepfork.replay(path, allow_hosts=[rule])
 
 
+@examples(100)
 @given(st.ip_addresses(v=4))
 def test_only_loopback_is_local(address: Any) -> None:
     assert is_local(str(address)) == (address.is_loopback or address.is_unspecified)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chat_server import ChatServer
+from support.examples import examples
 
 import stepfork
 from stepfork.core.model import Call
@@ -192,6 +193,7 @@ def test_only_calls_that_were_reached_count(tools: Any, tmp_path: Path) -> None:
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
+@examples(100)
 @given(made=st.lists(NAMES, max_size=8), expected=st.lists(NAMES, max_size=4))
 def test_sequences_are_what_they_say(made: list[str], expected: list[str]) -> None:
     calls = [Call("tool", name, {}) for name in made]

@@ -9,9 +9,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import agent_loop
+from support.examples import examples
 
 import stepfork
 
@@ -64,7 +65,7 @@ def is_live(step: tuple[str, Any], live: tuple[str, ...]) -> bool:
     return step[0] != "tool" and (not live or "llm" in live or f"llm:{step[0]}" in live)
 
 
-ONE_WORLD = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+ONE_WORLD = examples(100)
 
 
 @ONE_WORLD

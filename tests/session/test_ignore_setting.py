@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chat_server import ChatServer
+from support.examples import examples
 
 import stepfork
 from stepfork.core.ignored import Ignored
@@ -177,6 +178,7 @@ def places(value: Any, path: str = "") -> list[str]:
     return found
 
 
+@examples(100)
 @given(value=st.dictionaries(KEYS, VALUES, min_size=1, max_size=3), data=st.data())
 def test_what_is_ignored_is_what_is_named(value: dict[str, Any], data: st.DataObject) -> None:
     call = Incoming("tool", "t", value)

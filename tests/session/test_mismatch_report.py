@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.core.wording import leaves
@@ -95,6 +96,7 @@ def test_no_proposal_where_another_recorded_call_was_meant(tools: Any, path: Pat
     assert "in every run" not in str(caught.value)
 
 
+@examples(100)
 @given(
     before=st.text(max_size=300),
     old=st.text(max_size=300),

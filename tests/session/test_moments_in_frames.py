@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette.emitter import emit_document
@@ -59,6 +60,7 @@ def test_C17_a_column_is_readable_and_comes_back(make_module: Any, path: Path, w
 UNITS = ("Y", "M", "D", "h", "m", "s", "ms", "us", "ns")
 
 
+@examples(100)
 @given(
     st.lists(st.integers(-(2**55), 2**55) | st.just(-(2**63)), max_size=70),
     st.sampled_from(UNITS),

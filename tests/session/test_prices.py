@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.chat_server import ChatServer
+from support.examples import examples
 
 import stepfork
 from stepfork.cassette.usage import Usage, usage_of
@@ -99,6 +100,7 @@ def test_a_frozen_replay_costs_nothing_and_reads_no_table(tmp_path: Path, server
 COUNT = st.integers(0, 10**9)
 
 
+@examples(100)
 @given(asked=COUNT, said=COUNT, names=st.sampled_from(["prompt completion", "input output"]))
 def test_usage_is_read_whatever_it_is_called(asked: int, said: int, names: str) -> None:
     first, second = names.split()
@@ -125,6 +127,7 @@ AMOUNTS = st.builds(
 )
 
 
+@examples(100)
 @given(parts=st.lists(AMOUNTS), data=st.data())
 def test_the_sum_does_not_depend_on_the_order(parts: list[Spending], data: st.DataObject) -> None:
     sums = []

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 import stepfork
 from stepfork import ReplayMismatchError
@@ -60,7 +61,7 @@ def test_C112_secrets_side_by_side_are_told_apart_when_one_of_them_comes(tools: 
     assert mismatch(path, lambda: agent("short", "s")).index == 1
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30)
 @given(
     st.permutations([ONE, TWO, THREE]),
     st.permutations(["password", "token", "api_key"]),
