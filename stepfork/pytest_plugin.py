@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -140,6 +141,8 @@ def pytest_fixture_setup(
     if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
         with suppress(OSError):  # whoever uses it gets the error
             workspace.basetemp = str(result.getbasetemp())
+    if fixturedef.argname == "tmp_path" and isinstance(result, Path):
+        workspace.tmp_path = str(result)
     setup.finish(fixturedef)
     return result
 

@@ -27,6 +27,7 @@ from stepfork.report.tally import Tally
 from stepfork.report.verdict import Verdict
 from stepfork.session import active
 from stepfork.session.run import Run
+from stepfork.session.workspace import workspace
 
 SHARED: Final = "stepfork_shared"
 """The key under which a worker of pytest-xdist is told which folder all of them share."""
@@ -75,6 +76,7 @@ class PytestRun:
     def begin(self, item: pytest.Item) -> None:
         """Makes the test's session, which opens with the first call."""
         self._running, self._run = item.nodeid, None
+        workspace.tmp_path = None
         self._forget_fixtures()
         try:
             session = self.sessions.of_test(item)

@@ -13,16 +13,23 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from stepfork.core.changed_texts import BYTES, changed
 from stepfork.core.model import Plain, Tagged, texts_in
 
-NAMES: Final = ("cwd", "basetemp", "tmp", "home")
+NAMES: Final = ("cwd", "tmp_path", "basetemp", "tmp", "home")
 """The first one counts where two directories are the same."""
-HELD: Final = re.compile(rb"<=*(?:cwd|basetemp|tmp|home)[:>]|!(?:shared|tagged|bytes|bytearray|memoryview)\b")
+HELD: Final = re.compile(
+    rb"<=*(?:cwd|tmp_path|basetemp|tmp|home)[:>]|!(?:shared|tagged|bytes|bytearray|memoryview)\b"
+)
 """Found in every document that holds a name, or what may hold one."""
 
-_NAME: Final = re.compile(r"<(=*)(cwd|basetemp|tmp|home)((?::real)?)((?::(?:json|ascii|slash))?)>")
+_WITHOUT_PYTEST: Final = ("tmp_path", "basetemp")
+"""Directories of pytest's; where it does not run, the temp directory stands for them."""
+_NAME: Final = re.compile(
+    r"<(=*)(cwd|tmp_path|basetemp|tmp|home)((?::real)?)((?::(?:json|ascii|slash|url))?)>"
+)
 _URL: Final = r"(?<![fF][iI][lL][eE])://[^\s\"'`<>\\{}|^]*"
 _BEFORE: Final = r"(?:(?<![\w./~\\])|(?<=[fF][iI][lL][eE]://)|(?<=\\[bfnrt]))"
 _AFTER: Final = r"(?!\.*[\w~@+%-]|[\u0300-\u036f]|\\u[0-9a-fA-F]{4})"
@@ -36,6 +43,7 @@ _SPELLED: Final[dict[str, Callable[[str], str]]] = {
     ":json": lambda path: json.dumps(path, ensure_ascii=False)[1:-1],
     ":ascii": lambda path: json.dumps(path)[1:-1],
     ":slash": lambda path: path.replace("\\", "/") if _DRIVE.match(path) else path,
+    ":url": lambda path: quote(path) if path.startswith("/") else path,
 }
 
 
@@ -170,10 +178,12 @@ class Directories:
             if more:
                 return f"<{match[0][2:]}"
             path = self._today.get(f"{name}{link}")
-            if path is None and name == "basetemp":
+            if path is None and name in _WITHOUT_PYTEST:
                 path = self._today.get(f"tmp{link}")
             if path is None:
                 return match[0]
+            if text[match.end() : match.end() + 1] in ("/", "\\"):
+                path = path.rstrip("/\\")  # that of a root
             if is_json and not spelling:
                 return _escaped(path, _level(text, match.start()))
             return _SPELLED[spelling](path)

@@ -30,6 +30,7 @@ class Workspace:
         self.autopatched_by: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
         self.options: Mapping[str, Any] = {}
         self.basetemp: str | None = None
+        self.tmp_path: str | None = None
         self._project: tuple[Path, Path] | None = None
         self._pyproject: tuple[Path, dict[str, Any] | None] | None = None
 
@@ -46,7 +47,7 @@ class Workspace:
         Under pytest every call has a session, so that one outside of all would be missing on replay.
         """
         self.root, self.base, self.options = root, base, options
-        self.basetemp = None
+        self.basetemp = self.tmp_path = None
         self.every_call_has_a_session = every_call_has_a_session
 
     def where(self) -> Path:
@@ -89,7 +90,7 @@ class Workspace:
 
         In a project its root stands for the working directory, so that it does not matter from where in the
         project, or above it, its tests are run. `basetemp` is pytest's own directory for temporary ones,
-        where it is known; a test that works in its ``tmp_path`` is there by that name.
+        where it is known, and `tmp_path` the one of the running test: its number depends on which tests run.
         """
         import tempfile  # late: a conftest that only patches should stay cheap
 
@@ -105,6 +106,8 @@ class Workspace:
             paths["cwd"] = str(root if in_temp or inside else here)
         if self.basetemp is not None:
             paths["basetemp"] = self.basetemp
+        if self.tmp_path is not None:
+            paths["tmp_path"] = self.tmp_path
         return _directories(tuple(paths.items()))
 
     def classes(self, settings: Settings, sdks: Iterable[str] = ()) -> ClassPolicy:

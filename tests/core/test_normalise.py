@@ -156,8 +156,23 @@ def test_a_link_and_what_it_leads_to_are_one_directory() -> None:
     assert BOB.restore_text("<cwd:real>/x") == "/home/bob/shop/x"
 
 
+def test_a_home_that_is_the_root() -> None:
+    """As of a container that runs under any number of a user."""
+    assert Directories({"home": "/"}).restore_text("<home>/a <home>") == "/a /"
+
+
+def test_a_folder_that_a_url_has_to_escape() -> None:
+    here = Directories({"cwd": "/srv/my ünï #1"})
+    url = "file:///srv/my%20%C3%BCn%C3%AF%20%231/a"
+    assert here.normalise_text(url) == "file://<cwd:url>/a"
+    assert here.restore_text("file://<cwd:url>/a") == url
+    assert Directories({"cwd": "/srv/x y"}).restore_text("file://<cwd:url>/a") == "file:///srv/x%20y/a"
+
+
 def test_without_basetemp_its_name_is_the_temp_directory() -> None:
-    assert Directories({"tmp": "/var/tmp/x"}).restore_text("<basetemp>/a <home>") == "/var/tmp/x/a <home>"
+    assert Directories({"tmp": "/var/tmp/x"}).restore_text("<basetemp>/a <tmp_path>/b <home>") == (
+        "/var/tmp/x/a /var/tmp/x/b <home>"
+    )
 
 
 def test_binary_files_and_forms_of_their_own_are_left_alone() -> None:

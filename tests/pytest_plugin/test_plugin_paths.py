@@ -92,11 +92,9 @@ def one(tmp_path: Path) -> Machine:
 
 
 def test_the_temporary_folder_of_a_test_is_another_one_in_every_run(one: Machine) -> None:
-    assert "path: !path <basetemp>/test_in_a_folder_of_its_own0/a.txt" in one.cassette(
-        "test_in_a_folder_of_its_own"
-    )
+    assert "path: !path <tmp_path>/a.txt" in one.cassette("test_in_a_folder_of_its_own")
     assert "<basetemp>/data0/b" in one.cassette("test_made_by_the_factory")
-    assert "<basetemp>/test_inside_the_folder0/c" in one.cassette("test_inside_the_folder")
+    assert "<tmp_path>/c" in one.cassette("test_inside_the_folder")
     assert "!path <basetemp>/ready0/d" in one.cassette("module.ready")
     assert "!path <cwd>/tests/data/e" in one.cassette("test_a_file_of_the_project")
     for _ in range(2):
@@ -127,6 +125,35 @@ def test_the_project_replays_on_another_machine(one: Machine, tmp_path: Path) ->
 )
 def test_it_does_not_matter_how_the_tests_are_run(one: Machine, cwd: str, arguments: tuple[str, ...]) -> None:
     assert "calls replayed, 0 live, 0 newly recorded" in one.pytest(*arguments, cwd=cwd, REPLAY="1")
+
+
+TWINS = """
+import agenttools
+
+def test_twin(tmp_path):
+    assert agenttools.save(tmp_path / "a", "x") == {"saved": str(tmp_path / "a")}
+
+def test_a_name_that_is_longer_than_thirty_characters_1(tmp_path):
+    agenttools.save(tmp_path / "b", "x")
+
+def test_a_name_that_is_longer_than_thirty_characters_2(tmp_path):
+    agenttools.save(tmp_path / "c", "x")
+"""
+
+
+def test_the_number_of_a_temporary_folder_depends_on_no_other_test(one: Machine) -> None:
+    """pytest numbers the folders of equal names, which it cuts, in the order in which the tests run."""
+    for name in ("test_one", "test_two"):
+        one.project.write(f"tests/{name}.py", TWINS)
+    both = ("tests/test_one.py", "tests/test_two.py")
+    assert "6 newly recorded" in one.pytest("--stepfork-mode=record", *both)
+    files = {path: path.read_bytes() for path in (one.project.folder / "cassettes").rglob("*.yaml")}
+    assert "6 calls replayed, 0 live" in one.pytest(*both, REPLAY="1")
+    assert "6 calls replayed, 0 live" in one.pytest(*reversed(both), REPLAY="1")
+    assert "3 calls replayed, 0 live" in one.pytest("tests/test_two.py", REPLAY="1")
+    assert "2 calls replayed, 0 live" in one.pytest(*both, "-k", "characters_2", REPLAY="1")
+    one.pytest("--stepfork-mode=record", "tests/test_two.py")
+    assert {path: path.read_bytes() for path in (one.project.folder / "cassettes").rglob("*.yaml")} == files
 
 
 def test_below_the_temporary_folder_a_difference_is_one(one: Machine) -> None:
