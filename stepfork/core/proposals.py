@@ -14,9 +14,12 @@ from stepfork.core.likeness import Likeness
 from stepfork.core.matching import Mismatch, match
 from stepfork.core.model import Incoming, Tagged
 from stepfork.core.volatile import Rules
+from stepfork.core.wording import common_length
 
 _BUILT_IN: Final = (("uuid", "a UUID"), ("date", "a date"), ("time", "a time"))
 _PATH: Final = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s\"'<>|]*")
+_DIGITS: Final = re.compile(r"\d+")
+_SAYS_ENOUGH: Final = 3  # characters of a folder's name that tell it from others
 _RANDOM: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w-]{12,64}\Z")
 
 
@@ -77,8 +80,18 @@ def _path_pattern(old: str, new: str) -> str:
     parts, others = (re.split(r"([/\\])", path) for path in pairs[0])
     if len(parts) != len(others):
         return ""
-    last = max(at for at, (a, b) in enumerate(zip(parts, others, strict=True)) if a != b)
-    return "".join(
-        re.escape(a) if a == b else r"[^/\\\s]+"
-        for a, b in zip(parts[: last + 1], others[: last + 1], strict=True)
-    )
+    differing = [at for at, (a, b) in enumerate(zip(parts, others, strict=True)) if a != b]
+    first, last = differing[0], differing[-1]
+    shared = common_length(parts[first], others[first])
+    # where a folder lies is another place on another machine: begin as late as what is left says enough
+    if first < 3 and shared < _SAYS_ENOUGH:
+        return ""
+    start = first - 1 if shared >= _SAYS_ENOUGH else first - 3
+    pairs = list(zip(parts[start : last + 1], others[start : last + 1], strict=True))
+    return "".join(_DIGITS.sub(r"\\d+", re.escape(a)) if a == b else _part(a, b) for a, b in pairs)
+
+
+def _part(old: str, new: str) -> str:
+    """Of a folder's name what both have in common at its beginning, and anything behind it."""
+    shared = old[: common_length(old, new)]
+    return re.escape(shared.rstrip("0123456789")) + r"[^/\\\s]+"

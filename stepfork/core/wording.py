@@ -101,9 +101,9 @@ def marked_pair(expected: str, actual: str) -> tuple[int | None, str, str]:
     >>> marked_pair("The outage began at 10:00 UTC.", "The outage began at 11:30 UTC.")
     (None, '"The outage began at [-10:00-] UTC."', '"The outage began at {+11:30+} UTC."')
     """
-    place = start = _common(expected, actual)
+    place = start = common_length(expected, actual)
     most = min(len(expected), len(actual)) - start
-    tail = min(most, _common(expected[::-1], actual[::-1]))
+    tail = min(most, common_length(expected[::-1], actual[::-1]))
     while start > 0 and place - start < _WORD and not expected[start - 1].isspace():
         start -= 1
     widest = tail - _WORD
@@ -132,7 +132,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 2 * half else f"{text[:half]}…{text[-half:]}"
 
 
-def _common(left: str, right: str) -> int:
+def common_length(left: str, right: str) -> int:
     """The length of the longest common prefix, by halving: slices compare at C speed."""
     low, high = 0, min(len(left), len(right))
     while low < high:
@@ -147,7 +147,7 @@ def _common(left: str, right: str) -> int:
 def _spell_some(expected: Any, actual: Any) -> tuple[str, str]:
     """Spells both, but of two long strings only the neighbourhood of the first difference."""
     if isinstance(expected, str) and isinstance(actual, str) and max(len(expected), len(actual)) > 4000:
-        low = _common(expected, actual)
+        low = common_length(expected, actual)
         start = max(0, low - 1000)
         head = "…" if start else ""
         return head + spell(expected[start : low + 1000]), head + spell(actual[start : low + 1000])
