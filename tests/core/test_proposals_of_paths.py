@@ -1,4 +1,4 @@
-"""The rule that a mismatch proposes for a folder with another name: it works in the next run and elsewhere."""
+"""The rule that a mismatch proposes for a folder with another name: it works tomorrow and elsewhere."""
 
 from __future__ import annotations
 
