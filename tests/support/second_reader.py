@@ -25,7 +25,7 @@ from support.second_reader_stream import json_text, stream_bytes
 LLM_QUESTION = ("method", "path", "query", "content_type")
 EXTENSION = ("extends", "remove", "append")
 NO_OUTCOME = {"tool", "llm", "args", "request", "depth", "lane", "started", "after", "shared", "unfinished"}
-NO_OUTCOME |= {*LLM_QUESTION, *EXTENSION, "start", "parent", "line", "lines"}
+NO_OUTCOME |= {*LLM_QUESTION, *EXTENSION, "odd_contents", "start", "parent", "line", "lines"}
 STEP = re.compile(r'(?:^|(?<!^)\.)([A-Za-z_][\w-]*)|\[("(?:[^"\\]|\\.)*")\]')
 
 
