@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from stepfork.cassette import emitter, fields, json_style, question, shared, stream, tool_fields
+from stepfork.cassette import (
+    emitter,
+    fields,
+    json_style,
+    message_contents,
+    question,
+    shared,
+    stream,
+    tool_fields,
+)
 from stepfork.cassette.extension import Extension
 from stepfork.cassette.fields import Fault
 from stepfork.core.lanes import Mark
@@ -40,6 +49,7 @@ _LLM: Final = {
     "headers": "mapping",
     "error": "mapping",
 }
+_SAYS: Final = {message_contents.FIELD: "flag"}
 _STREAM_ENDS: Final = {"broken": "mapping", "closed": "flag", "cancelled": "flag"}
 _TARGET: Final = ("method", "path", "query", "content_type")
 _COMMON: Final = {
@@ -134,7 +144,7 @@ def call_document(recorded: Recorded, extension: Extension | None = None) -> dic
     document.update(recorded.outcome)
     if recorded.unfinished:
         document["unfinished"] = True
-    return document
+    return message_contents.marked(document) if call.kind == "llm" else document
 
 
 def restored(document: Document, restore: Callable[[Plain], Plain]) -> Document:
@@ -165,10 +175,10 @@ def read_call(document: dict[str, Plain]) -> Document:
     kind = kinds[0]
     if kind == "http":
         raise Fault("http", "calls of this kind are not supported by this version of stepfork")
-    known = (_TOOL if kind == "tool" else _LLM) | _COMMON | {kind: "text"}
+    known = (_TOOL if kind == "tool" else _LLM | _SAYS) | _COMMON | {kind: "text"}
     fields.check(document, known, required=())
     if kind == "llm":
-        _check_contents(document)
+        message_contents.check(document)
         _check_answer(document)
     else:
         tool_fields.check(document)
@@ -265,21 +275,6 @@ def _read_lines(rows: Plain) -> tuple[Started, ...]:
     return tuple(found)
 
 
-def _check_contents(document: dict[str, Plain]) -> None:
-    """What a message says is text, parts or nothing: an edit that lost its quotes is found here."""
-    request = document.get("request")
-    response = document.get("response")
-    if isinstance(request, dict) and isinstance(request.get("messages"), list):
-        _check_messages("request.messages", request["messages"])
-    append = document.get("append")
-    if isinstance(append, dict) and isinstance(append.get("messages"), list):
-        _check_messages("append.messages", append["messages"])
-    if isinstance(response, dict) and isinstance(response.get("choices"), list):
-        for at, choice in enumerate(response["choices"]):  # type: ignore[arg-type]
-            if isinstance(choice, dict):
-                _check_message(f"response.choices[{at}].message", choice.get("message"))
-
-
 def _check_answer(document: dict[str, Plain]) -> None:
     style = document.get("json", json_style.DEFAULT)
     if style not in json_style.STYLES:
@@ -303,15 +298,3 @@ def _check_stream(streamed: dict[str, Plain]) -> None:
         stream.check(streamed)
     except stream.Misfit as problem:
         raise Fault(f"stream.{problem.field}", problem.problem) from None
-
-
-def _check_messages(field: str, messages: Any) -> None:
-    for at, message in enumerate(messages):
-        _check_message(f"{field}[{at}]", message)
-
-
-def _check_message(field: str, message: Plain) -> None:
-    if isinstance(message, dict) and isinstance(message.get("content"), bool | int | float):
-        raise Fault(
-            f"{field}.content", f"text expected, found {fields.kind_of(message['content'])}; add quotes"
-        )

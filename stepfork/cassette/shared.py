@@ -54,7 +54,7 @@ def _collect(value: Any, may: bool, sizes: dict[int, int], found: list[Large]) -
         return
     at = len(found)
     if may:
-        found.append((digest(value), 0))
+        found.append((digest(value, in_order=True), 0))
     for item in _items(value):
         _collect(item, True, sizes, found)
     if may:
@@ -130,7 +130,7 @@ def shorten(document: dict[str, Plain], names: dict[str, str], told: set[str]) -
     def short(value: Any, may: bool, sizes: dict[int, int]) -> Any:
         if not _is_large(value, sizes):
             return value
-        name = names.get(digest(value)) if may else None
+        name = names.get(digest(value, in_order=True)) if may else None
         if name is not None:
             if name not in told:
                 told.add(name)
@@ -223,7 +223,7 @@ def values_of(document: dict[str, Plain]) -> dict[str, Plain]:
             raise Fault(path, "a name is 8 to 64 hexadecimal digits")
         if _holds_reference(value):
             raise Fault(path, "a shared value holds no reference itself: write the value out")
-        if not (fits := digest(value)).startswith(name):
+        if not (fits := digest(value, in_order=True)).startswith(name):
             raise Fault(
                 path,
                 f"the value was changed: call it '{fits[: len(name)]}', here and after every '!shared'",

@@ -190,6 +190,8 @@ class _Comparison:
             old, new = expected.value, actual.value
             if expected.tag in ("set", "frozenset") and isinstance(old, list) and isinstance(new, list):
                 return self._differ_set(expected.tag, old, new, path)
+            if expected.tag == "map" and isinstance(old, list) and isinstance(new, list):
+                return self._differ_list(old, self._by_keys(old, new), path)
             found = self.differ(old, new, path)
             # a tuple is shown down to its item; a date or a Decimal only says something with its tag
             inner = isinstance(expected.value, dict | list) and isinstance(actual.value, dict | list)
@@ -237,6 +239,23 @@ class _Comparison:
                     return other
         return key
 
+    def _by_keys(self, expected: list[Plain], actual: list[Plain]) -> list[Plain]:
+        """The pairs of a mapping whose keys are no texts in the order of those that are expected."""
+        places: dict[str, list[int]] = {}
+        for at in range(len(actual) - 1, -1, -1):
+            places.setdefault(canonical_text(_key(actual[at])), []).append(at)
+        same = [places.get(canonical_text(_key(pair)), []) for pair in expected]
+        found = [known.pop() if known else None for known in same]
+        left = dict.fromkeys(at for known in places.values() for at in known)
+        for number, pair in enumerate(expected):
+            if found[number] is None and any(MARK in opened(text) for text in texts_in(_key(pair))):
+                renamed = (at for at in left if self.differ(_key(pair), _key(actual[at]), "") is None)
+                found[number] = next(renamed, None)
+                left.pop(found[number], None)  # type: ignore[arg-type]
+        further = iter(sorted(left))
+        order = [next(further, None) if at is None else at for at in found]
+        return [actual[at] for at in [*order, *further] if at is not None]
+
     def _differ_arguments(self, expected: str, actual: str, path: str) -> _Found | None:
         """The JSON text of a tool call's arguments: spacing and key order do not count."""
         if expected == actual and not self.asks_all:
@@ -272,6 +291,10 @@ class _Comparison:
         if found is not None and len(expected) == len(actual) and _same_items(expected, actual):
             return path, expected, actual, True
         return found
+
+
+def _key(pair: Plain) -> Plain:
+    return pair[0] if isinstance(pair, list) and pair else pair
 
 
 def _without_common(old: list[Plain], new: list[Plain]) -> tuple[list[Plain], list[Plain]]:

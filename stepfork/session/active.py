@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepfork.session.run import Run
 
 _lock = threading.RLock()
-_counting = threading.Lock()
+_counting = threading.RLock()
 _open: list[Run] = []
 _lingering = 0  # strands that outlive their session: their calls are refused
 _closed_listeners: list[Callable[[Run], None]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stepfork.cassette import emitter, frame, question, reader, schema, stream
+from stepfork.cassette import emitter, frame, message_contents, question, reader, schema, stream
 from stepfork.cassette.bases import Asked, Recent, ask
 from stepfork.cassette.shared import Large, large_values, names_of, shorten
 from stepfork.cassette.stream.pieces import joined
@@ -60,7 +60,7 @@ def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: 
     held = document.get("stream")
     if isinstance(held, dict):
         document["stream"] = redacted_stream(held, redactor)
-    return document if asked is None else question.retold(document, args, extension)
+    return document if asked is None else message_contents.marked(question.retold(document, args, extension))
 
 
 def _redacted_document(document: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:

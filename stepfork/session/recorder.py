@@ -62,20 +62,19 @@ class Recorder:
         self.broken_off: list[tuple[Ticket, type[BaseException]]] = []
         self.bodies = 0
 
-    def begin(self, call: Incoming, parent: Ticket | None, line: Line) -> Ticket:
+    def begin(self, ticket: Ticket) -> None:
         """A call starts: its question is taken down before anything can change it."""
-        depth = 0 if parent is None else parent.depth + 1
-        ticket = Ticket(Incoming(call.kind, call.name, {}), len(self._tickets), parent, depth, line, Scope())
+        call, ticket.call = ticket.call, Incoming(ticket.call.kind, ticket.call.name, {})
+        ticket.start = len(self._tickets)
         try:
             ticket.call = self._redacted(call)
         except Exception as bug:
             self._fail(ticket, bug)
         ticket.found = self._redactor.count
-        line.add(ticket)
+        ticket.line.add(ticket)
         self._tickets.append(ticket)
-        if parent is None and call.kind == "tool":
+        if ticket.parent is None and call.kind == "tool":
             self.bodies += 1
-        return ticket
 
     def _redacted(self, call: Incoming) -> Incoming:
         target = redacted_fields(call.target, self._redactor, raw=True)

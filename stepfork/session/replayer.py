@@ -141,7 +141,7 @@ class Replayer:
     def _goes_live(self, play: Play, at: int, call: Incoming, line: Line) -> Ticket:
         """The call is made live in the place of a recorded one; what it calls itself is answered."""
         position = play.calls[at]
-        ticket = Ticket(call, len(self._made), None, 0, line, Scope())
+        ticket = Ticket(call, None, line)
         made = self._live.begin(ticket, play.index(at))
         self._inside_live[ticket] = Play(
             self.cassette,

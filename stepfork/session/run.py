@@ -25,7 +25,7 @@ from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupporte
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lines import Line, Scope
-from stepfork.core.model import Call, Incoming, Plain, Recorded
+from stepfork.core.model import Call, Incoming, Plain, Recorded, describe
 from stepfork.core.placeholder_texts import MARK, PLACEHOLDER
 from stepfork.core.redaction import Redactor
 from stepfork.errors import (
@@ -48,6 +48,7 @@ from stepfork.session.replayer import PastRecording, Replayer
 from stepfork.session.selectors import model_of
 from stepfork.session.spending import Spending
 from stepfork.session.ticket import Ticket
+from stepfork.session.turns import Turns
 
 Ending: TypeAlias = Literal["run", "test", "skipped", "abandoned"]
 
@@ -153,6 +154,7 @@ class Run:
         self._before_recording = before_recording
         self._output: Any = _NO_OUTPUT
         self._lock = threading.RLock()
+        self._turns = Turns()
         self._latched: StepforkError | PastRecording | None = None
         self._recorder: Recorder | None = None
         self._replayer: Replayer | None = None
@@ -287,11 +289,18 @@ class Run:
         with self._lock:
             self._check_latch()
             try:
-                self.open()
-                if self._recorder is not None:
-                    return self._recorder.begin(call, frame.inside, frame.line.last())
-                assert self._replayer is not None
-                answer = self._replayer.answer(call, frame.line, frame.inside)
+                if self._interrupts(call.kind, call.name):
+                    ticket = Ticket(call, frame.inside, frame.line.last())
+                    self._turns.take(lambda: self._begin_live(ticket))
+                    return ticket
+                with self._turns:
+                    self._open()
+                    if self._recorder is not None:
+                        ticket = Ticket(call, frame.inside, frame.line.last())
+                        self._recorder.begin(ticket)
+                        return ticket
+                    assert self._replayer is not None
+                    answer = self._replayer.answer(call, frame.line, frame.inside)
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise
@@ -300,6 +309,25 @@ class Run:
             elif isinstance(answer, Recorded) and (usage := usage_of(answer.outcome)) is not None:
                 self.tokens += usage.total
             return answer
+
+    def _begin_live(self, ticket: Ticket) -> None:
+        if self._recorder is not None:
+            self._recorder.begin(ticket)
+
+    def _interrupts(self, kind: str, name: str) -> bool:
+        """Whether a call came while another one is taken down, in the same thread: it is, once that is done.
+
+        Raises:
+            UnsupportedCallError: if the other one is being answered: this one cannot wait for its answer.
+        """
+        __tracebackhide__ = True
+        if self._turns.taken and self.action != "record":
+            raise UnsupportedCallError(
+                f"{describe(kind, name)} was called while stepfork answered another call: by a signal "
+                "handler or a finaliser, at a place that is another one in every run; let it set a flag, "
+                "and let the main program make the call"
+            )
+        return self._turns.taken
 
     def body_returned(self, body: Body) -> None:
         """A body that ran on replay has returned.
@@ -312,7 +340,9 @@ class Run:
             self._check_latch()
             assert self._replayer is not None
             try:
-                self._replayer.body_returned(body)
+                self._interrupts("tool", body.name)
+                with self._turns:
+                    self._replayer.body_returned(body)
             except StepforkError as fault:
                 self._latched = fault
                 raise
@@ -320,13 +350,16 @@ class Run:
     def finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
         """A live call ended with this outcome."""
         with self._lock:
-            player = self._recorder or self._replayer
-            if player is None or not self.is_open:
-                return
-            usage = usage_of(outcome) if ticket.call.kind == "llm" else None
-            if usage is not None:
-                self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
-            player.finish(ticket, outcome)
+            self._turns.take(lambda: self._finish(ticket, outcome))
+
+    def _finish(self, ticket: Ticket, outcome: dict[str, Plain]) -> None:
+        player = self._recorder or self._replayer
+        if player is None or not self.is_open:
+            return
+        usage = usage_of(outcome) if ticket.call.kind == "llm" else None
+        if usage is not None:
+            self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
+        player.finish(ticket, outcome)
 
     def sending(self) -> None:
         """A live LLM call sends a request, the first or a retry."""
@@ -357,23 +390,32 @@ class Run:
         with self._lock:
             self._check_latch()
             try:
-                self.open()
-                self.redactor.redact(problem.beside)
-                if self._recorder is not None:
-                    self._recorder.refuse(kind, name, problem)
-                    if ticket is not None:
-                        self._recorder.drop(ticket)
+                if self._interrupts(kind, name):
+                    self._turns.take(lambda: self._refuse_live(kind, name, problem, ticket))
                     return
-                assert self._replayer is not None
-                if ticket is not None:  # what a live answer holds need not fit into a cassette here
-                    self._replayer.finish(ticket, {})
-                    return
-                raise self._replayer.refuse(
-                    kind, name, problem.path, problem.type, line or self.scope.main
-                ) from None
+                with self._turns:
+                    self._open()
+                    if self._recorder is not None:
+                        self._refuse_live(kind, name, problem, ticket)
+                        return
+                    self.redactor.redact(problem.beside)
+                    assert self._replayer is not None
+                    if ticket is not None:  # what a live answer holds need not fit into a cassette here
+                        self._replayer.finish(ticket, {})
+                        return
+                    raise self._replayer.refuse(
+                        kind, name, problem.path, problem.type, line or self.scope.main
+                    ) from None
             except (StepforkError, PastRecording) as fault:
                 self._latched = fault
                 raise
+
+    def _refuse_live(self, kind: str, name: str, problem: Unsupported, ticket: Ticket | None) -> None:
+        if self._recorder is not None:
+            self.redactor.redact(problem.beside)
+            self._recorder.refuse(kind, name, problem)
+            if ticket is not None:
+                self._recorder.drop(ticket)
 
     def latch(self, fault: StepforkError) -> StepforkError:
         """Keeps a fault found outside `begin`, so that leaving the session raises it; gives it back."""
@@ -408,7 +450,9 @@ class Run:
             self._check_latch()
             assert self._replayer is not None
             try:
-                self._replayer.compare(recorded, place, expected, actual)
+                self._interrupts(recorded.call.kind, recorded.call.name)
+                with self._turns:
+                    self._replayer.compare(recorded, place, expected, actual)
             except StepforkError as fault:
                 self._latched = fault
                 raise
@@ -502,6 +546,11 @@ class Run:
         Raises:
             CassetteNotFoundError, CassetteError, ConfigError: if that is not possible.
         """
+        __tracebackhide__ = True
+        with self._lock, self._turns:
+            self._open()
+
+    def _open(self) -> None:
         __tracebackhide__ = True
         if self._recorder is not None or self._replayer is not None or self.action == "off":
             return

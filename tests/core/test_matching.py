@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -11,17 +12,28 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from stepfork.core.canonical import canonical_text, digest
-from stepfork.core.matching import ABSENT, distance, match
+from stepfork.core.matching import ABSENT, distance, fingerprint, match
 from stepfork.core.model import Incoming, Plain, Tagged
 from stepfork.core.wording import headline, spell, spell_pair
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+
+
+def maps(items: st.SearchStrategy[Plain]) -> st.SearchStrategy[Plain]:
+    """Mappings with keys of any type."""
+    pairs = st.lists(
+        st.tuples(SCALARS, items).map(list), max_size=4, unique_by=lambda it: canonical_text(it[0])
+    )
+    return st.builds(Tagged, st.just("map"), pairs)
+
+
 PLAIN: st.SearchStrategy[Plain] = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(st.text(max_size=4), inner, max_size=4)
         | st.builds(Tagged, st.sampled_from(["tuple", "set"]), st.lists(inner, max_size=3))
+        | maps(inner)
     ),
     max_leaves=12,
 )
@@ -53,6 +65,17 @@ def test_match_agrees_with_the_canonical_text(one: Plain, other: Plain) -> None:
 def test_the_order_of_keys_does_not_count(value: dict[str, Plain]) -> None:
     turned = dict(reversed(list(value.items())))
     assert match(tool(value), tool(turned)) is None
+
+
+@examples(100)
+@given(maps(PLAIN), st.randoms(use_true_random=False))
+def test_the_order_of_keys_that_are_no_texts_does_not_count(value: Tagged, choose: random.Random) -> None:
+    pairs: Any = value.value
+    turned = Tagged("map", choose.sample(pairs, len(pairs)))
+    assert match(tool(value), tool(turned)) is None
+    assert fingerprint(tool(value)) == fingerprint(tool(turned))
+    assert digest(value) == digest(turned)
+    assert (digest(value, in_order=True) == digest(turned, in_order=True)) == (pairs == turned.value)
 
 
 @examples(100)

@@ -92,6 +92,7 @@ def test_every_field_is_on_the_page() -> None:
         *frame._HEADER,
         *frame._END,
         *schema._LLM,
+        *schema._SAYS,
         *schema._COMMON,
         *question.FIELDS,
         *tool_fields.FIELDS,

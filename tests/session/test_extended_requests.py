@@ -68,7 +68,8 @@ class Program:
             self.ended.add(ticket.start)
 
     def _begin(self, call: Incoming, line: Line, parent: Ticket | None) -> None:
-        ticket = self.recorder.begin(call, parent, line)
+        ticket = Ticket(call, parent, line)
+        self.recorder.begin(ticket)
         self.open.append(ticket)
         self.asked[ticket.start] = call.args
         if call.kind == "tool":

@@ -25,7 +25,7 @@ from support.second_reader_stream import json_text, stream_bytes
 LLM_QUESTION = ("method", "path", "query", "content_type")
 EXTENSION = ("extends", "remove", "append")
 NO_OUTCOME = {"tool", "llm", "args", "request", "depth", "lane", "started", "after", "shared", "unfinished"}
-NO_OUTCOME |= {*LLM_QUESTION, *EXTENSION, "start", "parent", "line", "lines"}
+NO_OUTCOME |= {*LLM_QUESTION, *EXTENSION, "odd_contents", "start", "parent", "line", "lines"}
 STEP = re.compile(r'(?:^|(?<!^)\.)([A-Za-z_][\w-]*)|\[("(?:[^"\\]|\\.)*")\]')
 
 
@@ -135,7 +135,8 @@ def unquoted(text: str, kind: str) -> Any:
 
 
 def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """The canonical text, but with the keys in the order they have."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def shared_values(calls: list[Any]) -> dict[str, Any]:
