@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import pkgutil
 import sys
 import threading
@@ -18,7 +19,8 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from stepfork.instrument.adapters.tool_modules import ToolHandler
 from stepfork.instrument.code_swap import Swap, swap
 from stepfork.instrument.discovery import Found, tools_of
 from stepfork.instrument.function_kind import kind_of
+from stepfork.instrument.function_search import Search
 from stepfork.instrument.import_watch import ImportWatch
 from stepfork.instrument.tool_patterns import Pattern, parse_pattern
 from stepfork.instrument.wrapping import Wrappings
@@ -52,6 +55,7 @@ class _Swapped:
 
     swap: Swap
     wishes: list[tuple[Hold, Found]]
+    caches: dict[int, Any] = field(default_factory=dict)
 
     @property
     def first(self) -> Found:
@@ -171,6 +175,15 @@ class Hooks:
             known = [known for swapped in self._tools.values() for known in swapped.names()]
         return any(name in (own, f"{module}:{own}") for own, module in known)
 
+    def empty_caches(self) -> None:
+        """Empties the caches in front of the tools: no answer of one session gets into another."""
+        with self._lock:
+            caches = [cache for swapped in self._tools.values() for cache in swapped.caches.values()]
+            decorated = list(self._decorated) if self._holds else []
+        for cache in [*caches, *(cache for function in decorated for cache in _caches_of(function))]:
+            with suppress(Exception):  # one that each object has of its own (cachetools.cachedmethod)
+                cache.cache_clear()
+
     # -- install and undo ---------------------------------------------------------------------------
 
     def _install(self) -> None:
@@ -220,6 +233,7 @@ class Hooks:
             handler = ToolHandler(lambda bound: self._names_of(made, bound), _first_parameter(found))
             swapped = made = _Swapped(swap(found.function, handler), [])
             self._tools[id(found.function)] = swapped
+        swapped.caches.update((id(cache), cache) for cache in found.caches)
         if not any(known is hold and it.owner is found.owner for known, it in swapped.wishes):
             self._wish(swapped, [*swapped.wishes, (hold, found)])
 
@@ -277,6 +291,16 @@ def _all_adapters() -> list[Adapter]:
 def _decorated(function: FunctionType) -> Found:
     name = function.__qualname__.rpartition("<locals>.")[2]
     return Found(function, name, function.__module__, "." in name, kind_of(function))
+
+
+def _caches_of(function: FunctionType) -> tuple[Any, ...]:
+    """The caches at the place where a function was defined; what decorates it is known only later."""
+    value: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        value = inspect.getattr_static(value, name, None)
+    search = Search(lambda other: other is function)
+    search.behind(value)
+    return search.caches_of(function)
 
 
 def _first_parameter(found: Found) -> str | None:
