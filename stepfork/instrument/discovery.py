@@ -89,7 +89,7 @@ class _Excluded:
         self._here = [pattern for pattern in patterns if pattern.matches_module(module.__name__)]
         named = [pattern for pattern in self._here if pattern.target]
         self._functions = {
-            id(found.function) for pattern in named for found in _named(module, pattern, may_be_none=True)
+            id(found.function) for pattern in named for found in _named(module, pattern, "exclude")
         }
 
     def contains(self, tool: Found) -> bool:
@@ -195,10 +195,10 @@ def _found(
 # What a pattern names.
 
 
-def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -> list[Found]:
+def _named(module: ModuleType, pattern: Pattern, setting: str = "tools") -> list[Found]:
     """What ``m:target`` means: of a function what is behind it, of a class or a registry all of it.
 
-    `may_be_none`: for `exclude`, where an object without functions is no fault.
+    `setting` names it; in `exclude` an object without functions is no fault.
     """
     names = pattern.target.split(".")
     owner: Any = module
@@ -209,13 +209,13 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
         if value is _MISSING:
             if pattern.has_wildcard:
                 return []
-            raise ConfigError(_no_such_name(pattern, owner, name))
+            raise ConfigError(f"{setting}: {_no_such_name(pattern, owner, name)}")
     if issubclass(type(value), type):
         found = _methods(module, value, pattern.target)
     else:
         found = _functions(module, owner, names[-1], value, pattern.target)
-    if not found and not may_be_none and not pattern.has_wildcard:
-        raise ConfigError(_no_function(pattern, value))
+    if not found and setting == "tools" and not pattern.has_wildcard:
+        raise ConfigError(f"{setting}: {_no_function(pattern, value)}")
     return found
 
 

@@ -169,11 +169,14 @@ class Hooks:
     def may_be_tool(self, name: str) -> bool:
         """Whether a patched tool has this name, or one may have whose module is not imported yet."""
         with self._lock:
-            patterns = [pattern for hold in self._holds for pattern in hold.patterns]
-            if any(not any(map(pattern.matches_module, list(sys.modules))) for pattern in patterns):
-                return True
             known = [known for swapped in self._tools.values() for known in swapped.names()]
-        return any(name in (own, f"{module}:{own}") for own, module in known)
+            patterns = [pattern for hold in self._holds for pattern in hold.patterns]
+        return any(name in (own, f"{module}:{own}") for own, module in known) or any(map(_may_come, patterns))
+
+    def tool_names(self) -> set[str]:
+        """The names of the patched tools."""
+        with self._lock:
+            return {name for swapped in self._tools.values() for name, _ in swapped.names()}
 
     def empty_caches(self) -> None:
         """Empties the caches in front of the tools: no answer of one session gets into another."""
@@ -264,7 +267,7 @@ class Hooks:
 
 HOOKS: Final = Hooks()
 """The patches of this process. Importing this file installs nothing."""
-active.ask_for_tools(HOOKS.may_be_tool)
+active.ask_for_tools(HOOKS.may_be_tool, HOOKS.tool_names)
 
 
 def _warn(module: str, error: Exception) -> None:
@@ -310,6 +313,26 @@ def _first_parameter(found: Found) -> str | None:
 def _executing(module: ModuleType) -> bool:
     """Whether its import has not ended yet; its hook comes when it has."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+def _may_come(pattern: Pattern) -> bool:
+    """Whether a module that the pattern means can still be imported; runs no code to find out."""
+    if not pattern.has_wildcard:
+        return pattern.module not in sys.modules
+    segments = pattern.module.split(".")
+    above = next(at for at, segment in enumerate(segments) if "*" in segment)
+    to_search = [".".join(segments[:above])]
+    while to_search:
+        package = to_search.pop()
+        if package and package not in sys.modules:
+            return True
+        places = getattr(sys.modules.get(package), "__path__", None) if package else None
+        for module in pkgutil.iter_modules(places, f"{package}." if package else ""):
+            if module.name not in sys.modules and (module.ispkg or pattern.matches_module(module.name)):
+                return True
+            if module.ispkg:
+                to_search.append(module.name)
+    return False
 
 
 def _exists(name: str) -> bool:
