@@ -197,6 +197,8 @@ class Session:
             )
             entered = active.enter(run)
             stack.callback(active.leave, run, entered)
+            if action != "off":
+                _empty_caches(stack)
             if not self._lazy:
                 run.open()
             elif (
@@ -282,6 +284,15 @@ def _patch(stack: ExitStack, run: Run, tools: tuple[str, ...], exclude: tuple[st
 
     _check_modules(tools)
     stack.callback(run.when_alone, functools.partial(HOOKS.release, HOOKS.hold(tools, exclude)))
+    _empty_caches(stack)
+
+
+def _empty_caches(stack: ExitStack) -> None:
+    """No cache in front of a tool gives what was not said in the session, now and when it has ended."""
+    from stepfork.instrument.hooks import HOOKS
+
+    HOOKS.empty_caches()
+    stack.callback(HOOKS.empty_caches)
 
 
 def record(path: str | os.PathLike[str], *, name: str | None = None, **overrides: Any) -> Session:

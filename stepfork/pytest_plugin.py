@@ -14,7 +14,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
-from stepfork.pytest_reports import colour_report, without_own_frames
+from stepfork.pytest_reports import colour_report, of_an_import, without_own_frames
 from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -64,6 +64,17 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, ob
         if isinstance(item, pytest.Item | pytest.Class):
             collector.config.stash[_STASH].sessions.collected(item)
     return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+    """A setting that turns out wrong when a module is imported is told in one line."""
+    report: pytest.CollectReport = yield
+    call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+    error = None if call is None or call.excinfo is None else call.excinfo.value
+    if error is not None and report.failed and not collector.config.getoption("fulltrace"):
+        report.longrepr = of_an_import(error) or report.longrepr
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

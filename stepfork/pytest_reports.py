@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from stepfork.errors import StepforkError
+from stepfork.errors import ConfigError, StepforkError
 from stepfork.report.colour import in_colour
 
 _FAILED: Final = "\x1b[1m\x1b[31m"
@@ -40,6 +40,18 @@ def without_own_frames(error: BaseException) -> str:
             _drop_own(one.__traceback__)
     if _has_users(error.__traceback__) or error.__cause__ or not _stands_alone(error):
         return ""
+    return _line(error)
+
+
+def of_an_import(error: BaseException) -> str:
+    """All there is to show of a wrong setting that was found out when a module had been imported."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    others = [file for file in files if not file.startswith(_OWN)]
+    by_import = bool(others) and others[-1].startswith("<frozen importlib")
+    return _line(error) if isinstance(error, ConfigError) and by_import else ""
+
+
+def _line(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip()
 
 

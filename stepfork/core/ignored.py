@@ -67,6 +67,15 @@ class Ignored:
     def __bool__(self) -> bool:
         return bool(self.rules)
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that rules name.
+
+        >>> Ignored.compile(["search:client", "tool:db", "llm:gpt-4o:user"]).tools
+        ('search',)
+        """
+        return tuple(rule.name for rule in self.rules if rule.kind == "tool" and rule.name)
+
     def arguments(self, names: Iterable[str]) -> frozenset[str]:
         """The arguments of a tool (by its name and alias) that do not count as a whole; they are left out.
 

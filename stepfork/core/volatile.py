@@ -221,10 +221,14 @@ def _spoken(item: str) -> tuple[str, bool | str]:
     pattern, arrow, text = item.rpartition("=>")
     if arrow:
         return pattern.strip(), text.strip()
-    name, _, switch = item.partition("=")
-    if name in NAMES and switch in ("true", "false"):
-        return name, switch == "true"
-    return item, True
+    name, equals, switch = (part.strip() for part in item.partition("="))
+    if not equals or name not in NAMES:
+        return item, True
+    if switch not in ("true", "false"):
+        raise ConfigError(
+            f"normalize: {item!r} is no rule; a built-in one is on as {name!r} and off as '{name}=false'"
+        )
+    return name, switch == "true"
 
 
 def spelled(given: Given) -> list[str]:

@@ -41,6 +41,7 @@ class Found:
         is_method: whether its first parameter is ``self`` or ``cls``, which is not an argument of the call.
         kind: ``"sync"``, ``"async"``, ``"generator"`` or ``"async_generator"``.
         owner: the class that was named, if it is one's method. An inherited method has several.
+        caches: what stands in front of it, here, and has a ``cache_clear()``.
     """
 
     function: FunctionType
@@ -49,6 +50,7 @@ class Found:
     is_method: bool
     kind: FunctionKind
     owner: type | None = None
+    caches: tuple[Any, ...] = field(default=(), compare=False)
 
 
 def tools_of(module: ModuleType, patterns: Iterable[Pattern], exclude: Iterable[Pattern] = ()) -> list[Found]:
@@ -87,7 +89,7 @@ class _Excluded:
         self._here = [pattern for pattern in patterns if pattern.matches_module(module.__name__)]
         named = [pattern for pattern in self._here if pattern.target]
         self._functions = {
-            id(found.function) for pattern in named for found in _named(module, pattern, may_be_none=True)
+            id(found.function) for pattern in named for found in _named(module, pattern, "exclude")
         }
 
     def contains(self, tool: Found) -> bool:
@@ -142,13 +144,14 @@ def _public(module: ModuleType) -> list[Found]:
         for place, key, behind in _in_registry(value, search, name):
             candidate = listed.setdefault(id(behind.function), _Candidate(behind, place))
             candidate.names += [key] if key else []
-    found = [_found(module, candidate.name, candidate.behind) for candidate in direct.values()]
+    search.behind_all(vars(module).values())  # a cache may have a private name
+    found = [_found(module, candidate.name, candidate.behind, search) for candidate in direct.values()]
     taken = {tool.name for tool in found}
     for identity, candidate in listed.items():
         if identity not in direct:
             name = candidate.place if candidate.name in taken else candidate.name
             taken.add(name)
-            found.append(_found(module, name, candidate.behind))
+            found.append(_found(module, name, candidate.behind, search))
     return found
 
 
@@ -174,21 +177,28 @@ def _in_registry(
 
 
 def _found(
-    module: ModuleType, name: str, behind: Behind, binds: bool = False, owner: type | None = None
+    module: ModuleType,
+    name: str,
+    behind: Behind,
+    search: Search,
+    binds: bool = False,
+    owner: type | None = None,
 ) -> Found:
     """`binds`: whether the function was taken raw from a class, where a method's first parameter is open."""
     is_method = not behind.static if binds else behind.bound
-    kind = kind_of(behind.function)
-    return Found(behind.function, name, module.__name__, is_method, kind, owner if is_method else None)
+    function = behind.function
+    named = owner if is_method else None
+    caches = search.caches_of(function)
+    return Found(function, name, module.__name__, is_method, kind_of(function), named, caches)
 
 
 # What a pattern names.
 
 
-def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -> list[Found]:
+def _named(module: ModuleType, pattern: Pattern, setting: str = "tools") -> list[Found]:
     """What ``m:target`` means: of a function what is behind it, of a class or a registry all of it.
 
-    `may_be_none`: for `exclude`, where an object without functions is no fault.
+    `setting` names it; in `exclude` an object without functions is no fault.
     """
     names = pattern.target.split(".")
     owner: Any = module
@@ -199,13 +209,13 @@ def _named(module: ModuleType, pattern: Pattern, *, may_be_none: bool = False) -
         if value is _MISSING:
             if pattern.has_wildcard:
                 return []
-            raise ConfigError(_no_such_name(pattern, owner, name))
+            raise ConfigError(f"{setting}: {_no_such_name(pattern, owner, name)}")
     if issubclass(type(value), type):
         found = _methods(module, value, pattern.target)
     else:
         found = _functions(module, owner, names[-1], value, pattern.target)
-    if not found and not may_be_none and not pattern.has_wildcard:
-        raise ConfigError(_no_function(pattern, value))
+    if not found and setting == "tools" and not pattern.has_wildcard:
+        raise ConfigError(f"{setting}: {_no_function(pattern, value)}")
     return found
 
 
@@ -216,13 +226,16 @@ def _functions(module: ModuleType, owner: Any, name: str, value: Any, target: st
     for owns in (_defined_in(module), _anything):  # what is defined here before what is not
         search = Search(owns)
         behind = search.behind(value)
+        listed = [] if behind else [(key, each) for _, key, each in _in_registry(value, search, name)]
+        if behind or listed:
+            search.behind_all(vars(module).values())  # the caches
         if behind:
-            return [_found(module, target, each, binds, named) for each in behind]
-        listed = [(key, each) for _, key, each in _in_registry(value, search, name)]
+            return [_found(module, target, each, search, binds, named) for each in behind]
         if listed:
-            return [_found(module, key or each.function.__name__, each) for key, each in listed]
-    own_call = _member(type(value), "__call__")
-    return [_found(module, target, each, binds=True) for each in Search(_anything).behind(own_call)]
+            return [_found(module, key or each.function.__name__, each, search) for key, each in listed]
+    search = Search(_anything)
+    own_call = search.behind(_member(type(value), "__call__"))
+    return [_found(module, target, each, search, binds=True) for each in own_call]
 
 
 def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
@@ -233,7 +246,7 @@ def _methods(module: ModuleType, cls: type, target: str) -> list[Found]:
         for name, value in vars(base).items():
             members.setdefault(name, value if _package(base.__module__) == package else None)
     return [
-        _found(module, f"{target}.{name}", behind, binds=_binds(value), owner=cls)
+        _found(module, f"{target}.{name}", behind, search, binds=_binds(value), owner=cls)
         for name, value in members.items()
         if not name.startswith("_") or name == "__call__"
         for behind in search.behind(value)

@@ -32,11 +32,13 @@ class Search:
     """Finds the functions that `owns` accepts and that a call of a value would run, the innermost of each.
 
     What was looked at is kept: every object is looked at once, circles end, and no id is used twice.
+    So are the caches on the way: what has a ``cache_clear()``, as `functools.cache` makes.
     """
 
     def __init__(self, owns: Owns) -> None:
         self._owns = owns
         self._known: dict[int, tuple[Any, list[Behind]]] = {}
+        self._caches: dict[int, list[Any]] = {}  # by the id of the function behind
         self._depth = 0
 
     def behind(self, value: Any) -> list[Behind]:
@@ -49,11 +51,18 @@ class Search:
             found = self._function(value) if type(value) is FunctionType else self._object(value)
             self._depth -= 1
             self._known[id(value)] = (value, found)
+            if found and _really_has(value, "cache_clear"):
+                for each in found:
+                    self._caches.setdefault(id(each.function), []).append(value)
         return self._known[id(value)][1]
 
     def behind_all(self, values: Iterable[Any]) -> list[Behind]:
         """The functions behind several values, each once."""
         return list(dict.fromkeys(each for value in values for each in self.behind(value)))
+
+    def caches_of(self, function: FunctionType) -> tuple[Any, ...]:
+        """The caches that led to a function so far."""
+        return tuple(self._caches.get(id(function), ()))
 
     def _function(self, function: FunctionType) -> list[Behind]:
         wrapped = function.__dict__.get("__wrapped__")
@@ -101,13 +110,16 @@ def _cells(function: FunctionType) -> Iterator[Any]:
 
 def _wrapped_by(value: Any) -> Any:
     """`__wrapped__` of an object that really has it, without waking up a `__getattr__`."""
-    places = [attributes(value), *map(vars, type(value).__mro__)]
-    if not any("__wrapped__" in place for place in places):
+    if not _really_has(value, "__wrapped__"):
         return None
     try:
         return value.__wrapped__
     except Exception:  # a proxy with nothing behind it yet
         return None
+
+
+def _really_has(value: Any, name: str) -> bool:
+    return name in attributes(value) or any(name in vars(base) for base in type(value).__mro__)
 
 
 def attributes(value: Any) -> dict[str, Any]:

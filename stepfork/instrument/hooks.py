@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import pkgutil
 import sys
 import threading
@@ -18,7 +19,8 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from stepfork.instrument.adapters.tool_modules import ToolHandler
 from stepfork.instrument.code_swap import Swap, swap
 from stepfork.instrument.discovery import Found, tools_of
 from stepfork.instrument.function_kind import kind_of
+from stepfork.instrument.function_search import Search
 from stepfork.instrument.import_watch import ImportWatch
 from stepfork.instrument.tool_patterns import Pattern, parse_pattern
 from stepfork.instrument.wrapping import Wrappings
@@ -52,6 +55,7 @@ class _Swapped:
 
     swap: Swap
     wishes: list[tuple[Hold, Found]]
+    caches: dict[int, Any] = field(default_factory=dict)
 
     @property
     def first(self) -> Found:
@@ -165,11 +169,23 @@ class Hooks:
     def may_be_tool(self, name: str) -> bool:
         """Whether a patched tool has this name, or one may have whose module is not imported yet."""
         with self._lock:
-            patterns = [pattern for hold in self._holds for pattern in hold.patterns]
-            if any(not any(map(pattern.matches_module, list(sys.modules))) for pattern in patterns):
-                return True
             known = [known for swapped in self._tools.values() for known in swapped.names()]
-        return any(name in (own, f"{module}:{own}") for own, module in known)
+            patterns = [pattern for hold in self._holds for pattern in hold.patterns]
+        return any(name in (own, f"{module}:{own}") for own, module in known) or any(map(_may_come, patterns))
+
+    def tool_names(self) -> set[str]:
+        """The names of the patched tools."""
+        with self._lock:
+            return {name for swapped in self._tools.values() for name, _ in swapped.names()}
+
+    def empty_caches(self) -> None:
+        """Empties the caches in front of the tools: no answer of one session gets into another."""
+        with self._lock:
+            caches = [cache for swapped in self._tools.values() for cache in swapped.caches.values()]
+            decorated = list(self._decorated) if self._holds else []
+        for cache in [*caches, *(cache for function in decorated for cache in _caches_of(function))]:
+            with suppress(Exception):  # one that each object has of its own (cachetools.cachedmethod)
+                cache.cache_clear()
 
     # -- install and undo ---------------------------------------------------------------------------
 
@@ -220,6 +236,7 @@ class Hooks:
             handler = ToolHandler(lambda bound: self._names_of(made, bound), _first_parameter(found))
             swapped = made = _Swapped(swap(found.function, handler), [])
             self._tools[id(found.function)] = swapped
+        swapped.caches.update((id(cache), cache) for cache in found.caches)
         if not any(known is hold and it.owner is found.owner for known, it in swapped.wishes):
             self._wish(swapped, [*swapped.wishes, (hold, found)])
 
@@ -250,7 +267,7 @@ class Hooks:
 
 HOOKS: Final = Hooks()
 """The patches of this process. Importing this file installs nothing."""
-active.ask_for_tools(HOOKS.may_be_tool)
+active.ask_for_tools(HOOKS.may_be_tool, HOOKS.tool_names)
 
 
 def _warn(module: str, error: Exception) -> None:
@@ -279,6 +296,16 @@ def _decorated(function: FunctionType) -> Found:
     return Found(function, name, function.__module__, "." in name, kind_of(function))
 
 
+def _caches_of(function: FunctionType) -> tuple[Any, ...]:
+    """The caches at the place where a function was defined; what decorates it is known only later."""
+    value: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        value = inspect.getattr_static(value, name, None)
+    search = Search(lambda other: other is function)
+    search.behind(value)
+    return search.caches_of(function)
+
+
 def _first_parameter(found: Found) -> str | None:
     return found.function.__code__.co_varnames[0] if found.is_method else None
 
@@ -286,6 +313,26 @@ def _first_parameter(found: Found) -> str | None:
 def _executing(module: ModuleType) -> bool:
     """Whether its import has not ended yet; its hook comes when it has."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+def _may_come(pattern: Pattern) -> bool:
+    """Whether a module that the pattern means can still be imported; runs no code to find out."""
+    if not pattern.has_wildcard:
+        return pattern.module not in sys.modules
+    segments = pattern.module.split(".")
+    above = next(at for at, segment in enumerate(segments) if "*" in segment)
+    to_search = [".".join(segments[:above])]
+    while to_search:
+        package = to_search.pop()
+        if package and package not in sys.modules:
+            return True
+        places = getattr(sys.modules.get(package), "__path__", None) if package else None
+        for module in pkgutil.iter_modules(places, f"{package}." if package else ""):
+            if module.name not in sys.modules and (module.ispkg or pattern.matches_module(module.name)):
+                return True
+            if module.ispkg:
+                to_search.append(module.name)
+    return False
 
 
 def _exists(name: str) -> bool:

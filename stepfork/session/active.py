@@ -30,6 +30,7 @@ _replaying_outside = False
 _patched = False
 _refusals = 0
 _may_be_tool: Callable[[str], bool] = lambda name: True  # noqa: E731 - nobody knows yet
+_tool_names: Callable[[], set[str]] = set
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +194,20 @@ def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:
     return lambda: _closed_listeners.remove(listener)
 
 
-def ask_for_tools(may_be: Callable[[str], bool]) -> None:
-    """Says who knows whether a name is, or may become, that of a tool."""
-    global _may_be_tool
-    _may_be_tool = may_be
+def ask_for_tools(may_be: Callable[[str], bool], names: Callable[[], set[str]]) -> None:
+    """Says who knows whether a name is, or may become, that of a tool, and the names there are."""
+    global _may_be_tool, _tool_names
+    _may_be_tool, _tool_names = may_be, names
 
 
 def may_be_tool(name: str) -> bool:
     """Whether a tool of this name is patched, or may be as soon as its module is imported."""
     return _may_be_tool(name)
+
+
+def tool_names() -> set[str]:
+    """The names of the tools that are patched."""
+    return _tool_names()
 
 
 def expects_replay() -> bool:

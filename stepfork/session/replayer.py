@@ -5,7 +5,6 @@ Which calls are made live in the place of recorded ones (mode ``hybrid``) is kno
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +21,8 @@ from stepfork.core.model import Call, Incoming, Plain, Recorded
 from stepfork.core.placeholder_texts import unescaped_value
 from stepfork.core.redaction import Redactor
 from stepfork.core.volatile import Rules
-from stepfork.errors import ConfigError, ReplayMismatchError
-from stepfork.session import active, faults
+from stepfork.errors import ReplayMismatchError
+from stepfork.session import faults
 from stepfork.session.live_answers import LiveAnswer, LiveAnswers, at_its_place, leaf_of
 from stepfork.session.play import Body, Play
 from stepfork.session.ticket import Ticket
@@ -59,7 +58,6 @@ class Replayer:
         self._tops = cassette.tops
         self._play = Play(cassette, self._tops, scope, self._print_of, self._answer_of)
         self._through = through
-        self._check_through()
         self._main = scope.main
         self._numbers: dict[int, int] = {}  # id of an answered call -> its number
         self._positions: dict[int, int] = {}  # the same -> its position in the file
@@ -70,23 +68,6 @@ class Replayer:
         self._made: list[int | LiveAnswer] = []  # the answered calls of the run: a number, or a live one
         self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
-
-    def _check_through(self) -> None:
-        """Whether ``through`` names tools.
-
-        Raises:
-            ConfigError: for a name that no recorded call has and no tool either.
-        """
-        unknown = [name for name in self._through if not active.may_be_tool(name)]
-        if unknown:
-            recorded = {call.call.name for call in self.cassette.all_recorded() if call.call.kind == "tool"}
-            for name in unknown:
-                if name not in recorded:
-                    close = difflib.get_close_matches(name, recorded, 1)
-                    hint = f"; did you mean {close[0]!r}?" if close else ""
-                    raise ConfigError(
-                        f"through: {name!r} is no tool, and {self.cassette.path} has no call of it{hint}"
-                    )
 
     def answer(
         self, call: Incoming, line: Line, inside: Body | Ticket | None = None

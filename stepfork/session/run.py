@@ -41,6 +41,7 @@ from stepfork.session.expected_trajectory import ExpectedTrajectory
 from stepfork.session.final import redacted_header
 from stepfork.session.live_answers import LiveAnswers
 from stepfork.session.modes import Action
+from stepfork.session.named_tools import check_tools
 from stepfork.session.play import Body
 from stepfork.session.prices import Prices, read_prices
 from stepfork.session.recorder import Recorder, cause, described, end_of
@@ -562,6 +563,7 @@ class Run:
             self.action = self._before_recording(self)
         if self.action == "record":
             self._on_open(self, settings.tools, settings.exclude)
+            check_tools("ignore", self.ignored.tools, None)
             self.redactor.spell_also(self._directories.normalise_text)
             self._recorder = Recorder(
                 self._start_writing(), self.redactor, self.scope, self.classes, self._directories
@@ -570,6 +572,8 @@ class Run:
             stored = self._stored()
             new = tuple(item for item in stored.header.tools if item not in settings.tools)
             self._on_open(self, settings.tools + new, settings.exclude)
+            check_tools("through", settings.through, stored)
+            check_tools("ignore", self.ignored.tools, stored)
             hints = self._hints_for(stored)
             self._learn_env(stored.header.env)
             self._replayer = Replayer(

@@ -62,5 +62,20 @@ def test_the_programs_give_the_recordings(
         agent(shop, make_module)
 
 
+def test_a_cache_before_a_tool_is_emptied_with_each_session(make_module: Make, tmp_path: Path) -> None:
+    source = "import functools\nprices = {'tea': 1}\n_asked = []\n"
+    source += "def _ask(item):\n    _asked.append(item)\n    return prices[item]\n"
+    shop = make_module(source + blocks("python", "Behind caches")[0].replace("ask_the_shop", "_ask"))
+    assert shop.price("tea") == 1
+    shop.prices["tea"] = 2
+    with stepfork.record(tmp_path / "run.yaml", tools=[shop.__name__]) as run:
+        assert shop.price("tea") + shop.price("tea") == 4
+    assert run.counts.recorded == 1
+    shop.prices["tea"] = 3
+    with stepfork.replay(tmp_path / "run.yaml"):
+        assert shop.price("tea") + shop.price("tea") == 4
+    assert (shop.price("tea"), len(shop._asked)) == (3, 3)
+
+
 def test_the_limit_is_the_real_one() -> None:
     assert f"more than {LIMIT} items" in PAGE

@@ -623,7 +623,7 @@ def test_clear_errors(module, target, message):
     )
     with pytest.raises(ConfigError) as raised:
         find(made, f":{target}")
-    assert str(raised.value) == message.replace("{m}", made.__name__)
+    assert str(raised.value) == f"tools: {message}".replace("{m}", made.__name__)
 
 
 def test_a_name_need_not_exist_in_every_module_of_a_wildcard(module):

@@ -201,3 +201,34 @@ def test_several_runs_in_one_process(project: PluginProject, calls: str) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("1 call replayed, 0 live") == 2
     assert project.bodies == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"TOOLS": "tl:nope"}, "tools: 'tl:nope': module 'tl' has no 'nope'; did you mean 'note'?"),
+        ({"TOOLS": "tl", "EXCLUDE": "tl:zzz"}, "exclude: 'tl:zzz': module 'tl' has no 'zzz'"),
+        ({"TOOLS": "tl:LIMIT"}, "tools: 'tl:LIMIT' is of type 'int' and leads to no Python function"),
+    ],
+)
+def test_a_tool_that_its_module_lacks_is_told_in_one_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], said: str
+) -> None:
+    for name, value in setting.items():
+        monkeypatch.setenv(f"STEPFORK_{name}", value)
+    pytester.makeini("[pytest]\npythonpath = .\n")
+    pytester.makepyfile(
+        tl="LIMIT = 1\ndef note(): pass\n", test_it="import tl\n\ndef test_it():\n    tl.note()\n"
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    said = f"stepfork.errors.ConfigError: {said}"
+    lines = result.outlines
+    at = next(place for place, line in enumerate(lines) if "ERROR collecting test_it.py" in line)
+    assert (lines[at + 1], "short test summary" in lines[at + 2]) == (said, True)
+
+
+def test_an_error_of_a_test_file_itself_still_says_where(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import stepfork\n\n@stepfork.replay('x.yaml', bogus=1)\ndef test_it(): pass\n")
+    result = pytester.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["*.py:3: in <module>", "E*unknown setting 'bogus'*"])

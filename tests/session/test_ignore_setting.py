@@ -198,3 +198,67 @@ def test_inside_what_json_lacks() -> None:
     call = Incoming("tool", "t", {"x": Tagged("model", {"class": "m:M", "fields": {"id": 1, "n": 2}})})
     left = Ignored.compile(["t:x.fields.id"]).without(call)
     assert left.args == {"x": Tagged("model", {"class": "m:M", "fields": {"n": 2}})}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("bogus:zzz", "ignore: 'bogus' is no tool"),
+        ("tool:saerch:client", "ignore: 'saerch' is no tool"),
+        ("no.such:search:client", "ignore: 'no.such:search' is no tool"),
+    ],
+)
+def test_a_rule_for_a_tool_that_is_none_is_an_error(tools: Any, path: Path, rule: str, said: str) -> None:
+    meant = "; did you mean 'search'?" if "bogus" not in rule else ""
+    with stepfork.record(path, tools=[tools.__name__]):
+        tools.search("tea")
+    before = path.read_bytes()
+    with pytest.raises(stepfork.ConfigError) as caught, stepfork.replay(path, ignore=[rule]):
+        tools.search("tea")
+    assert str(caught.value) == f"{said}, and {path} has no call of it{meant}"
+    with (
+        pytest.raises(stepfork.ConfigError) as caught,
+        stepfork.record(path, tools=[tools.__name__], ignore=[rule]),
+    ):
+        tools.search("tea")
+    assert str(caught.value) == said + meant
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.glob("*.yaml")] == [path.name]
+
+
+def test_a_rule_may_name_what_is_recorded_or_not_imported_yet(
+    tools: Any, make_module: Any, path: Path
+) -> None:
+    package = f"{tools.__name__}_more"
+    make_module("", name=f"{package}.__init__", load=False)
+    make_module("def late(q, client=None):\n    return q\n", name=f"{package}.late", load=False)
+    for pattern in (f"{package}.*", f"{package}.late"):
+        with stepfork.record(path, tools=[tools.__name__, pattern], ignore=["late:client"]):
+            tools.search("tea")
+    with stepfork.record(path, tools=[tools.__name__], ignore=[f"{tools.__name__}:search:client"]):
+        tools.search("tea")
+    with stepfork.replay(path, ignore=["search:client"]):
+        tools.search("tea", client=object())
+
+
+def test_a_rule_for_a_tool_of_a_package_that_is_imported_is_known_to_be_wrong(
+    make_module: Any, path: Path
+) -> None:
+    make_module("", name="pack_of_tools.__init__", load=False)
+    late = make_module("def late(q, client=None):\n    return q\n", name="pack_of_tools.late")
+    with (
+        pytest.raises(stepfork.ConfigError, match=r"'lte' is no tool; did you mean 'late'\?"),
+        stepfork.record(path, tools=["pack_of_tools.*"], ignore=["lte:client"]),
+    ):
+        late.late("tea")
+
+
+def test_through_shows_the_path_as_it_is_typed(
+    tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with stepfork.record("run.yaml", tools=[tools.__name__]):
+        tools.search("tea")
+    with pytest.raises(stepfork.ConfigError) as caught, stepfork.replay("run.yaml", through=["zzz"]):
+        tools.search("tea")
+    assert str(caught.value) == "through: 'zzz' is no tool, and run.yaml has no call of it"

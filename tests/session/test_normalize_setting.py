@@ -178,6 +178,14 @@ def test_rules_from_every_place(tmp_path: Path) -> None:
     [
         ("uid", "option --normalize: normalize: there is no rule 'uid'"),
         ("run-(", "option --normalize: normalize: 'run-(' is not a rule"),
+        (
+            "uuid=1",
+            "option --normalize: normalize: 'uuid=1' is no rule; a built-in one is on as 'uuid' and off",
+        ),
+        (
+            "paths=off",
+            "normalize: 'paths=off' is no rule; a built-in one is on as 'paths' and off as 'paths=fa",
+        ),
     ],
 )
 def test_a_wrong_rule_is_one_sentence(tmp_path: Path, rule: str, problem: str) -> None:
@@ -185,3 +193,6 @@ def test_a_wrong_rule_is_one_sentence(tmp_path: Path, rule: str, problem: str) -
     ended = project.run("replay", "cassettes/run.yaml", "--normalize", rule)
     assert ended.status == 2
     assert problem in ended.complaint
+    ended = project.run("replay", "cassettes/run.yaml", STEPFORK_NORMALIZE=rule)
+    assert ended.status == 2
+    assert problem.replace("option --normalize", "environment variable STEPFORK_NORMALIZE") in ended.complaint
