@@ -13,7 +13,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
-from stepfork.pytest_reports import colour_report, without_own_frames
+from stepfork.pytest_reports import colour_report, redact_outcome, without_own_frames
 from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -127,21 +127,34 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """What is shown of a module that cannot be imported is shown without the secrets of its sessions."""
+    report = yield
+    redact_outcome(report, collector.config.stash[_STASH].secrets.redact)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Calls that a fixture makes while it is set up go to a cassette of its own."""
-    setup = request.config.stash[_STASH].begin_fixture(fixturedef, request)
-    try:
-        result = yield
-    except BaseException as error:
-        setup.fail(error)
-        raise
-    if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
-        with suppress(OSError):  # whoever uses it gets the error
-            workspace.basetemp = str(result.getbasetemp())
-    setup.finish(fixturedef)
-    return result
+    pytest_run = request.config.stash[_STASH]
+    with pytest_run.secrets.setting_up(fixturedef):
+        setup = pytest_run.begin_fixture(fixturedef, request)
+        try:
+            result = yield
+        except BaseException as error:
+            setup.fail(error)
+            raise
+        pytest_run.report_file.made(fixturedef.argname, result)
+        if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
+            with suppress(OSError):  # whoever uses it gets the error
+                workspace.basetemp = str(result.getbasetemp())
+        setup.finish(fixturedef)
+        return result
 
 
 @pytest.fixture
