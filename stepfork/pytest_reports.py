@@ -96,8 +96,6 @@ def redact_subtest(report: pytest.TestReport, redact: Callable[[str], str]) -> N
 class ReportFile:
     """What tests write into pytest's XML report by themselves: two fixtures give methods of what it keeps."""
 
-    _OWN: Final = ("classname", "name", "file", "line", "url")
-
     def __init__(self) -> None:
         self._suite: Any = None
         self._case: Any = None
@@ -122,7 +120,7 @@ class ReportFile:
             (redact(name), _argument(name, value, redact)) for name, value in properties[self._before :]
         ]
         attributes = getattr(self._case, "attrs", {})
-        for name in [name for name in attributes if name not in self._OWN]:
+        for name in list(attributes):
             attributes[redact(name)] = _argument(name, attributes.pop(name), redact)
 
 
