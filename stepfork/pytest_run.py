@@ -62,7 +62,7 @@ class PytestRun:
     def close(self) -> None:
         """Stops counting."""
         self._stop_listening()
-        self.secrets.stop()
+        self.secrets.close()
         if self._folder is not None:
             self._folder.cleanup()
 
