@@ -14,7 +14,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
-from stepfork.pytest_reports import colour_report, of_an_import, without_own_frames
+from stepfork.pytest_reports import colour_report, of_an_import, redact_outcome, without_own_frames
 from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -64,17 +64,6 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, ob
         if isinstance(item, pytest.Item | pytest.Class):
             collector.config.stash[_STASH].sessions.collected(item)
     return made
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
-    """A setting that turns out wrong when a module is imported is told in one line."""
-    report: pytest.CollectReport = yield
-    call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
-    error = None if call is None or call.excinfo is None else call.excinfo.value
-    if error is not None and report.failed and not collector.config.getoption("fulltrace"):
-        report.longrepr = of_an_import(error) or report.longrepr
-    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,24 +127,41 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Of a module that cannot be imported: no secret of its sessions; a setting that is wrong in one line."""
+    report = yield
+    failed: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+    error = None if failed is None or failed.excinfo is None else failed.excinfo.value
+    if error is not None and report.failed and not collector.config.getoption("fulltrace"):
+        report.longrepr = of_an_import(error) or report.longrepr
+    redact_outcome(report, collector.config.stash[_STASH].secrets.redact)
+    return report
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Calls that a fixture makes while it is set up go to a cassette of its own."""
-    setup = request.config.stash[_STASH].begin_fixture(fixturedef, request)
-    try:
-        result = yield
-    except BaseException as error:
-        setup.fail(error)
-        raise
-    if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
-        with suppress(OSError):  # whoever uses it gets the error
-            workspace.basetemp = str(result.getbasetemp())
-    if fixturedef.argname == "tmp_path" and isinstance(result, Path):
-        workspace.tmp_path = str(result)
-    setup.finish(fixturedef)
-    return result
+    pytest_run = request.config.stash[_STASH]
+    with pytest_run.secrets.setting_up(fixturedef):
+        setup = pytest_run.begin_fixture(fixturedef, request)
+        try:
+            result = yield
+        except BaseException as error:
+            setup.fail(error)
+            raise
+        pytest_run.report_file.made(fixturedef.argname, result)
+        if fixturedef.argname == "tmp_path_factory" and isinstance(result, pytest.TempPathFactory):
+            with suppress(OSError):  # whoever uses it gets the error
+                workspace.basetemp = str(result.getbasetemp())
+        if fixturedef.argname == "tmp_path" and isinstance(result, Path):
+            workspace.tmp_path = str(result)
+        setup.finish(fixturedef)
+        return result
 
 
 @pytest.fixture

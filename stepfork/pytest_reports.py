@@ -75,6 +75,16 @@ def _stands_alone(error: BaseException) -> bool:
 
 def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
     """Has `redact` go over all texts of a report."""
+    redact_outcome(report, redact)
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = redact(report.wasxfail)
+    report.user_properties = [
+        (redact(str(name)), _property(str(name), value, redact)) for name, value in report.user_properties
+    ]
+
+
+def redact_outcome(report: pytest.TestReport | pytest.CollectReport, redact: Callable[[str], str]) -> None:
+    """Has `redact` go over what any report has: what went wrong, and what was printed."""
     shown: Any = report.longrepr
     if isinstance(shown, str):
         report.longrepr = redact(shown)
@@ -82,12 +92,48 @@ def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> No
         report.longrepr = (shown[0], shown[1], redact(shown[2]))
     elif shown is not None:
         _redact_representation(shown, redact)
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = redact(report.wasxfail)
-    report.user_properties = [
-        (redact(str(name)), _property(str(name), value, redact)) for name, value in report.user_properties
-    ]
     report.sections = [(name, redact(text)) for name, text in report.sections]
+
+
+def redact_subtest(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
+    """Has `redact` go over the report of a subtest; its heading cannot be changed but from here."""
+    redact_report(report, redact)
+    context: Any = report.context
+    if context.msg is not None:
+        object.__setattr__(context, "msg", redact(str(context.msg)))
+    told = {name: _property(str(name), value, redact) for name, value in context.kwargs.items()}
+    object.__setattr__(context, "kwargs", told)
+
+
+class ReportFile:
+    """What tests write into pytest's XML report by themselves: two fixtures give methods of what it keeps."""
+
+    def __init__(self) -> None:
+        self._suite: Any = None
+        self._case: Any = None
+        self._before = 0
+
+    def made(self, fixture: str, value: object) -> None:
+        """A fixture was set up: one of the two gives a method of what it writes to, if there is a report."""
+        if fixture == "record_testsuite_property":
+            self._suite = getattr(value, "__self__", None)
+        elif fixture == "record_xml_attribute":
+            self._case = getattr(value, "__self__", None)
+
+    def begin(self) -> None:
+        """Another test begins; what the last one wrote has been gone over."""
+        self._before = len(getattr(self._suite, "global_properties", ()))
+        self._case = None
+
+    def redact(self, redact: Callable[[str], str]) -> None:
+        """Has `redact` go over what the test wrote so far."""
+        properties = getattr(self._suite, "global_properties", [])
+        properties[self._before :] = [
+            (redact(name), _argument(name, value, redact)) for name, value in properties[self._before :]
+        ]
+        attributes = getattr(self._case, "attrs", {})
+        for name in list(attributes):
+            attributes[redact(name)] = _argument(name, attributes.pop(name), redact)
 
 
 def colour_report(report: pytest.TestReport) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ import pytest
 
 from stepfork import api
 from stepfork.errors import ConfigError, NoCassetteError, StepforkError
-from stepfork.pytest_reports import redact_report, redact_warning
+from stepfork.pytest_reports import ReportFile, redact_report, redact_subtest, redact_warning
+from stepfork.pytest_secrets import Secrets
 from stepfork.pytest_sessions import Sessions, who_of_fixture
 from stepfork.pytest_shared import Shared
 from stepfork.pytest_usage import CACHE_KEY, Usage
@@ -52,16 +53,17 @@ class PytestRun:
         self._details: dict[str, str] = {}  # by test: its verdict in a line, for -v
         self._notes: dict[str, str] = {}  # by cassette
         self._running = ""  # the test that runs now
-        self._run: Run | None = None  # and its session
-        self._of_fixtures: dict[Run, bool] = {}  # sessions of fixtures in use; whether they are torn down
         self._counted = ""  # the last test that had a session which took a call
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._unused: list[Path] = []
+        self.secrets = Secrets()
+        self.report_file = ReportFile()
         self._stop_listening = active.on_close(self._closed)
 
     def close(self) -> None:
         """Stops counting."""
         self._stop_listening()
+        self.secrets.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -75,12 +77,13 @@ class PytestRun:
 
     def begin(self, item: pytest.Item) -> None:
         """Makes the test's session, which opens with the first call."""
-        self._running, self._run = item.nodeid, None
+        self._running = item.nodeid
         workspace.tmp_path = None
-        self._forget_fixtures()
+        self.secrets.begin()
+        self.report_file.begin()
         try:
             session = self.sessions.of_test(item)
-            self._run = item.stash[_RUN] = session.__enter__()
+            item.stash[_RUN] = session.__enter__()
         except ConfigError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         item.stash[_SESSION] = session
@@ -144,7 +147,7 @@ class PytestRun:
     # -- what became of them ------------------------------------------------------------------------
 
     def report(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-        """Puts a test's verdict into its report, and takes out the secrets that its session knows.
+        """Puts a test's verdict into its report, and takes out the secrets that its sessions know.
 
         An expected failure expects the test's own failure: a drifted trajectory is none.
         """
@@ -159,35 +162,19 @@ class PytestRun:
             self._put_verdict(item, report)
         elif call.when == "teardown":
             self._verdicts.pop(item.nodeid, None)
-        run = item.stash.get(_RUN, None)
-        redact_report(report, lambda text: self._redacted(text, run))
+        redact_report(report, self.secrets.redact)
+        self.report_file.redact(self.secrets.redact)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """What a subtest adds to its report comes after it was made: its heading, and what it printed."""
+        if hasattr(report, "context"):
+            redact_subtest(report, self.secrets.redact)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """What is shown of a test's warnings is shown without the secrets that its session knows."""
-        if self._run is not None:
-            redact_warning(warning_message, lambda text: self._redacted(text, self._run))
-
-    def hide_of_fixture(self, run: Run) -> Callable[[], None]:
-        """From now on what a fixture's session knows as secret is shown of no test; gives its end."""
-        if not run.touched:
-            return lambda: None
-        self._of_fixtures[run] = False
-        return lambda: self._of_fixtures.update({run: True})
-
-    def _forget_fixtures(self) -> None:
-        """The fixtures that were torn down with the last test serve no other one."""
-        for run in [run for run, is_over in self._of_fixtures.items() if is_over]:
-            del self._of_fixtures[run]
-
-    def _redacted(self, text: str, run: Run | None) -> str:
-        """What is shown of a test, without the secrets that its session or those of its fixtures know."""
-        if run is not None and run.touched:
-            text = run.redactor.redact_text(text)
-        for other in tuple(self._of_fixtures):
-            if other.redactor.mentions(text):
-                text = other.redactor.redact_text(text)
-        return text
+        redact_warning(warning_message, self.secrets.redact)
 
     def _put_verdict(self, item: pytest.Item, report: pytest.TestReport) -> None:
         verdict = self._verdict(item)
@@ -290,7 +277,6 @@ class Setup:
         """Ends it; threads that it started serve the tests until the fixture is torn down."""
         self._pytest_run.settle(self._session, self._run, self._who, None)
         fixturedef.addfinalizer(self._run.hand_over_no_more)
-        fixturedef.addfinalizer(self._pytest_run.hide_of_fixture(self._run))
 
 
 class NoneRefused:

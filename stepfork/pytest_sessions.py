@@ -5,7 +5,6 @@ Knows pytest's items, markers and fixtures; the hooks that open and settle sessi
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
@@ -24,6 +23,7 @@ from stepfork.core.redaction_rules import Rules
 from stepfork.core.secret_names import normalise
 from stepfork.core.secret_shapes import is_credible
 from stepfork.errors import ConfigError
+from stepfork.pytest_files import cassettes_of_tests, is_cassette, of_renamed
 from stepfork.pytest_shared import Shared
 from stepfork.session import config
 from stepfork.session.faults import Hints
@@ -41,11 +41,15 @@ class Sessions:
         words = (f"{option}={value}" for option, value in (options or {}).items())
         self._options = "".join(f" {shlex.quote(word)}" for word in words)
         self._beside: dict[str, dict[str, None]] = {}
+        self._items: dict[PurePosixPath, dict[pytest.Item, None]] = {}
+        self._free: dict[Path, list[Path]] = {}
         self._mended: dict[tuple[Rules, str], str] = {}
 
     def collected(self, node: pytest.Item | pytest.Collector) -> None:
         """Remembers which names live beside each other: names that differ only in case must stay apart."""
         self._beside.setdefault(_parent(node), {})[node.name] = None
+        if isinstance(node, pytest.Item):
+            self._items.setdefault(_module(node.nodeid), {})[node] = None
 
     def id_of(self, argument: str, value: str) -> str | None:
         """What a parameter is called that holds a secret; None for any other."""
@@ -76,7 +80,7 @@ class Sessions:
             hints=Hints(self._record_command(item.nodeid, self._mend(marker)), leave_alone),
             lazy=True,
             before_recording=lambda run: self._shared.before(run, item.nodeid),
-            similar=_similar,
+            similar=lambda path: self._had(path, _module(item.nodeid)),
         )
 
     def place_of(self, item: pytest.Item) -> Path | None:
@@ -86,6 +90,15 @@ class Sessions:
             return self._place(item, marker, marker.pop("name", None))
         except ConfigError:
             return None
+
+    def _had(self, path: Path, module: PurePosixPath) -> Path | None:
+        """The cassette that a test had before it was renamed, as far as the others of its module tell."""
+        if path.parent not in self._free:
+            used = {
+                place for item in self._items.get(module, ()) if (place := self.place_of(item)) is not None
+            }
+            self._free[path.parent] = cassettes_of_tests(path.parent, used)
+        return of_renamed(path, self._free[path.parent])
 
     def folder(self) -> Path:
         """Where cassettes lie."""
@@ -131,7 +144,7 @@ class Sessions:
             lazy=True,
             hands_over=True,
             before_recording=lambda run: self._shared.before(run, who_of_fixture(fixturedef, request)),
-            similar=_similar,
+            similar=_like_a_fixtures,
         )
 
     def _parts(self, chain: list[Any]) -> Iterable[tuple[str, Iterable[str]]]:
@@ -192,13 +205,10 @@ def _parameter(request: pytest.FixtureRequest, mend: Callable[[str], str]) -> st
     return text if simple and mend(text) == text else f"[{number}]"
 
 
-def _similar(path: Path) -> Path | None:
-    """A cassette beside a missing one whose name is nearly the same."""
-    if not path.parent.is_dir():
-        return None
-    there = [other.name for other in path.parent.glob("*.yaml")]
-    close = difflib.get_close_matches(path.name, there, 1, 0.8)
-    return path.with_name(close[0]) if close else None
+def _like_a_fixtures(path: Path) -> Path | None:
+    """A cassette beside a fixture's missing one whose name is nearly the same."""
+    there = sorted(path.parent.glob(f"{path.name.partition('.')[0]}.*.yaml"))
+    return of_renamed(path, [other for other in there if is_cassette(other)], only=False)
 
 
 def _marker(item: pytest.Item) -> dict[str, Any]:

@@ -5,18 +5,17 @@ Only a run of every test says so: one that selected, left out or stopped early p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from stepfork.pytest_files import is_cassette, is_of_fixture
+
 CACHE_KEY: Final = "stepfork/unused"
 """Where `stepfork prune` finds what the last full run left over, in pytest's cache."""
 _SHOWN: Final = 20
-_NOT_ONE: Final = re.compile(r"\.(failed|partial(\.\d+)?)\.yaml\Z")
-_OF_FIXTURE: Final = re.compile(r"(function|class|module|package|session)\.")
 _NARROWING: Final = (
     "keyword",
     "markexpr",
@@ -70,20 +69,9 @@ class Usage:
         return [path for path in sorted(folder.rglob("*.yaml")) if self._is_unused(path)]
 
     def _is_unused(self, path: Path) -> bool:
-        if _NOT_ONE.search(path.name) or str(path.resolve()) in self._used:
-            return False
-        if self._skipped and _OF_FIXTURE.match(path.name):
+        if str(path.resolve()) in self._used or (self._skipped and is_of_fixture(path)):
             return False
         return is_cassette(path)
-
-
-def is_cassette(path: Path) -> bool:
-    """Whether a file is one of ours: other tools keep theirs in folders of the same name."""
-    try:
-        with path.open("rb") as file:
-            return file.read(10) == b"stepfork: "
-    except OSError:
-        return False
 
 
 def text(unused: list[Path], root: Path) -> list[str]:

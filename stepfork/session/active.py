@@ -24,6 +24,7 @@ _lock = threading.RLock()
 _counting = threading.RLock()
 _open: list[Run] = []
 _lingering = 0  # strands that outlive their session: their calls are refused
+_open_listeners: list[Callable[[Run], None]] = []
 _closed_listeners: list[Callable[[Run], None]] = []
 _refuse_reason: str | None = None
 _replaying_outside = False
@@ -42,7 +43,7 @@ class Entered:
 
 
 def enter(run: Run) -> Entered:
-    """Makes `run` the session of the strand that runs here, and of those it starts.
+    """Makes `run` the session of the strand that runs here, and of those it starts; tells the listeners.
 
     Raises:
         ConfigError: if the same cassette is open already.
@@ -54,6 +55,8 @@ def enter(run: Run) -> Entered:
                     f"{run.path} is open already: the same cassette cannot be used by two sessions at once"
                 )
         _open.append(run)
+    for listener in list(_open_listeners):
+        listener(run)
     frame = Frame(run, None, run.scope.main)
     return Entered(control.push(frame), frame)
 
@@ -186,6 +189,12 @@ def guard() -> Run | None:
     with _lock:
         innermost = _open[-1] if _open else None
     return innermost if innermost is not None and innermost.guards_network else None
+
+
+def on_open(listener: Callable[[Run], None]) -> Callable[[], None]:
+    """Calls `listener` with every session that opens; gives a function that ends it."""
+    _open_listeners.append(listener)
+    return lambda: _open_listeners.remove(listener)
 
 
 def on_close(listener: Callable[[Run], None]) -> Callable[[], None]:

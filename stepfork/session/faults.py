@@ -272,9 +272,7 @@ def not_found(path: Path, hints: Hints, similar: Path | None = None) -> Cassette
     """There is no cassette to replay."""
     lines = [f"there is no cassette {shown(path)}"]
     if similar is not None:
-        lines.append(
-            f"  a similar one is there: {shown(similar)}; was the test renamed? Then rename the file"
-        )
+        lines.append(f"  another one is there: {shown(similar)}; was the test renamed? Then rename the file")
     if hints.record:
         lines.append(f"  to record it: {hints.record}")
     if hints.leave_alone:

@@ -95,9 +95,66 @@ def test_a_marker_keeps_the_name_of_a_renamed_test(project: PluginProject) -> No
     project.write("test_it.py", tests.format("", "test_outage"))
     project.record_and_replay(passed=1)
     project.write("test_it.py", tests.format("", "test_outages"))
-    project.test().expect(failed=1).says("a similar one is there: cassettes/test_it/test_outage.yaml")
+    project.test().expect(failed=1).says("another one is there: cassettes/test_it/test_outage.yaml")
     project.write("test_it.py", tests.format("@pytest.mark.stepfork('test_outage')\n", "test_outages"))
     project.test().expect(passed=1)
     project.write("test_it.py", tests.format("@pytest.mark.stepfork('../../up')\n", "test_outages"))
     project.test(mode="record").expect(passed=1)
     assert len(project.files) == 2, "an explicit name stays in the folder as well"
+
+
+def test_a_renamed_test_is_told_of_the_only_cassette_that_none_uses(project: PluginProject) -> None:
+    """However little the names are alike; with two of them, or those of others, nothing is proposed."""
+    tests = """
+        import pytest
+        from agenttools import search
+
+        @pytest.fixture
+        def warm():
+            return search("warm")
+
+        def {0}():
+            search("a")
+
+        def {1}(warm):
+            search("b")
+
+        @pytest.mark.stepfork("told")
+        def test_by_marker():
+            search("c")
+
+        class TestIn:
+            def {2}(self):
+                search("d")
+    """
+    project.write("test_it.py", tests.format("test_tmp", "test_stays", "test_tmp"))
+    project.record_and_replay(passed=4)
+    (project.folder / "cassettes/test_it/test_stays.failed.yaml").write_bytes(
+        (project.folder / "cassettes/test_it/test_stays.yaml").read_bytes()
+    )
+    project.write("cassettes/test_it/of_another_tool.yaml", "interactions: []\n")
+    project.write("test_it.py", tests.format("test_weather_report", "test_stays", "test_long_walk"))
+    ended = project.test().expect(failed=2, passed=2)
+    ended.says(
+        "another one is there: cassettes/test_it/test_tmp.yaml; was the test renamed? Then rename the file",
+        "another one is there: cassettes/test_it/TestIn/test_tmp.yaml; was the test renamed?",
+    )
+    alone = project.test("test_it.py::test_weather_report").expect(failed=1)
+    alone.says("another one is there: cassettes/test_it/test_tmp.yaml")
+    project.write("test_it.py", tests.format("test_weather_report", "test_quite_other", "test_tmp"))
+    ended = project.test().expect(failed=2, passed=2)
+    assert "another one is there" not in ended.out, "two tests were renamed: which is which?"
+    project.write("test_it.py", tests.format("test_tmps", "test_quite_other", "test_tmp"))
+    project.test().expect(failed=2, passed=2).says("another one is there: cassettes/test_it/test_tmp.yaml")
+
+
+def test_a_new_test_is_not_pointed_to_what_another_uses(project: PluginProject) -> None:
+    project.write("test_it.py", "from agenttools import search\ndef test_one():\n    search('a')\n")
+    project.record_and_replay(passed=1)
+    project.write("test_it.py", project.read("test_it.py") + "def test_ones():\n    search('a')\n")
+    ended = (
+        project.test()
+        .expect(failed=1, passed=1)
+        .says("there is no cassette cassettes/test_it/test_ones.yaml")
+    )
+    assert "another one is there" not in ended.out

@@ -353,7 +353,7 @@ def test_a_renamed_test_is_pointed_to_the_similar_cassette(project: pytest.Pytes
     path = project.path / "tests" / "test_agent.py"
     path.write_text(path.read_text().replace("test_one", "test_ones"))
     result = run(project, "-k", "test_ones")
-    result.stdout.fnmatch_lines(["*a similar one is there: cassettes/tests/test_agent/test_one.yaml*"])
+    result.stdout.fnmatch_lines(["*another one is there: cassettes/tests/test_agent/test_one.yaml*"])
 
 
 def test_C90_an_unreadable_cassette_is_an_error_in_every_mode(project: pytest.Pytester) -> None:
