@@ -18,8 +18,9 @@ and ``except FileNotFoundError`` go on working.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
     "BlockedNetworkError",
@@ -32,6 +33,18 @@ __all__ = [
     "StepforkError",
     "UnsupportedCallError",
 ]
+
+
+_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""A text as it may go to a terminal: what would steer it, or turn the line around, as ``\u`` and digits.
+
+    >>> print(visible("a\x1b[31mb\u202ec"))
+    a\u001b[31mb\u202ec
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _cut(text: str, limit: int) -> str:
@@ -131,7 +144,9 @@ class CassetteError(StepforkError):
         if self.line is not None:
             place += f":{self.line}"
         problem = _cut(self.problem, 1000)
-        return f"{place}: {_cut(self.field, 200)}: {problem}" if self.field else f"{place}: {problem}"
+        return visible(
+            f"{place}: {_cut(self.field, 200)}: {problem}" if self.field else f"{place}: {problem}"
+        )
 
 
 class RecordingError(StepforkError):

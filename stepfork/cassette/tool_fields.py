@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from stepfork.cassette import fields
+from stepfork.cassette import change_fields, fields
 from stepfork.cassette.fields import Fault
 from stepfork.core.model import Plain
 
-FIELDS: Final = {
-    "args": "mapping",
+_CHANGES: Final = {
     "changed": "mapping",
     "kept": "mapping",
     "replaced": "sequence",
     "left": "mapping",
     "written": "mapping",
+}
+FIELDS: Final = {
+    "args": "mapping",
+    **_CHANGES,
     "yields": "sequence",
     "steps": "sequence",
     "result": "any",
@@ -34,11 +37,7 @@ _STEP: Final = {
     "step": "number",
     "sent": "any",
     "thrown": "mapping",
-    "changed": "mapping",
-    "kept": "mapping",
-    "replaced": "sequence",
-    "left": "mapping",
-    "written": "mapping",
+    **_CHANGES,
 }
 
 
@@ -52,21 +51,28 @@ def check(document: dict[str, Plain]) -> None:
     """
     args = document.get("args", {})
     assert isinstance(args, dict)
-    _check_changes(document, args, "")
     if "yields" not in document:
         for field in ("steps", "closed"):
             if field in document:
                 raise Fault(field, "only a generator, a call with 'yields', may say this")
+        change_fields.check(document, args, "", ran=False, grown="changed" in document)
         return
+    for field in _CHANGES:
+        if field in document:
+            raise Fault(field, "what a generator does to its arguments stands in its 'steps'")
     yields, steps = document["yields"], document.get("steps", [])
     assert isinstance(yields, list)
     assert isinstance(steps, list)
-    last = 0
+    last, grown = 0, False
     for at, step in enumerate(steps):
-        last = _check_step(f"steps[{at}]", step, last, len(yields) + 1, args)
+        field = f"steps[{at}]"
+        last = _check_step(field, step, last, len(yields) + 1)
+        assert isinstance(step, dict)
+        grown = grown or "changed" in step
+        change_fields.check(step, args, f"{field}.", ran=last > 1, grown=grown)
 
 
-def _check_step(field: str, step: Plain, last: int, count: int, args: dict[str, Plain]) -> int:
+def _check_step(field: str, step: Plain, last: int, count: int) -> int:
     if not isinstance(step, dict):
         raise Fault(field, f"mapping expected, found {fields.kind_of(step)}")
     fields.check(step, _STEP, required=("step",), above=f"{field}.")
@@ -82,39 +88,4 @@ def _check_step(field: str, step: Plain, last: int, count: int, args: dict[str, 
         raise Fault(f"{field}.step", "nothing can be given to a generator before its first step")
     if "thrown" in step:
         fields.check_error(f"{field}.thrown", step["thrown"])
-    _check_changes(step, args, f"{field}.")
     return number
-
-
-def _check_changes(document: dict[str, Plain], args: dict[str, Plain], above: str) -> None:
-    for name, _ in _mapping(document, "changed"):
-        _check_argument(f"{above}changed.{name}", name, args)
-    lefts = document.get("left", {})
-    assert isinstance(lefts, dict)
-    for name, left in lefts.items():
-        _check_argument(f"{above}left.{name}", name, args)
-        if left != "closed" and (type(left) is not int or left < 0):
-            raise Fault(f"{above}left.{name}", f"a count or 'closed' expected, found {fields.shown(left)}")
-    for name, _ in _mapping(document, "written"):
-        _check_argument(f"{above}written.{name}", name, args)
-        if name not in lefts:
-            raise Fault(f"{above}left.{name}", "missing; it says where in what is written the tool stood")
-    replaced: Any = document.get("replaced", [])
-    fields.texts(f"{above}replaced", replaced)
-    for name, origin in _mapping(document, "kept"):
-        if not isinstance(origin, str):
-            raise Fault(f"{above}kept.{name}", f"text expected, found {fields.kind_of(origin)}; add quotes")
-    for field in ("kept", "replaced"):
-        if field in document and "changed" not in document:
-            raise Fault(f"{above}{field}", "only what has 'changed' may say this")
-
-
-def _check_argument(field: str, name: str, args: dict[str, Plain]) -> None:
-    if name.partition("[")[0] not in args:
-        raise Fault(field, f"{name!r} is no argument of this call")
-
-
-def _mapping(document: dict[str, Plain], field: str) -> list[tuple[str, Plain]]:
-    value = document.get(field, {})
-    assert isinstance(value, dict)
-    return list(value.items())

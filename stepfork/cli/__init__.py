@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from stepfork.cli import adopt, export, inspect, prune, record, replay, seal, validate
+from stepfork.cli import adopt, export, inspect, output, prune, record, replay, seal, validate
 from stepfork.cli.faults import BAD_INPUT, FAILED, message, status_of
 from stepfork.errors import StepforkError
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _complain("interrupted")
         status = FAILED
     except StepforkError as error:
-        click.echo(message(error), err=True)
+        output.complain(message(error))
         status = status_of(error)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -80,4 +80,4 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _complain(text: str) -> None:
-    click.echo(f"error: {' '.join(text.split())}", err=True)
+    output.complain(f"error: {' '.join(text.split())}")

@@ -7,6 +7,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 import click
 
@@ -34,8 +35,10 @@ from stepfork.report.calls import error_text
 from stepfork.report.export_pytest import Expectation, Plan, source_of_test
 from stepfork.report.python_source import has_source
 from stepfork.session.expected_trajectory import ExpectedTrajectory
-from stepfork.session.faults import shown
+from stepfork.session.faults import incomplete, shown
 from stepfork.session.workspace import workspace
+
+_INTERRUPT: Final = "builtins:KeyboardInterrupt"
 
 
 @click.command()
@@ -62,7 +65,8 @@ def export(
 
     It asserts what --expect-output and --expect-trajectory say (called, not_called, counts, arguments, order,
     sequence, strict_sequence, max_steps); without either, the recorded output. For a run that failed it
-    asserts that the run no longer raises. Paths in the test are relative to it; without --output, to the
+    asserts that the run no longer raises; where only its recording failed (RecordingError), --expect-output
+    must say what should come out. Paths in the test are relative to it; without --output, to the
     working directory.
     """
     if not for_pytest:
@@ -78,6 +82,9 @@ def export(
         raise problem
     expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
     trajectory = _trajectory(expect_trajectory)
+    if expected is None and (refused := incomplete(cassette.end)):
+        mend = "when that is mended, record again; or say what should come out: --expect-output"
+        raise ConfigError(f"{where}: {refused}; {mend}")
     reference, own_root = entrypoint_of(cassette, entrypoint, where)
     with output.stdout_is_stderr():
         loaded = _load(path, reference, own_root)
@@ -152,7 +159,9 @@ def _plan(
         function=reference.function,
         is_async=entry.is_async,
         args=redactor.redact(header.args),
-        ending=cassette.status,
+        ending="completed" if incomplete(end) else cassette.status,
+        incomplete=redactor.redact_text(incomplete(end)),
+        interrupted=end is not None and end.error is not None and end.error["class"] == _INTERRUPT,
         error="" if end is None or end.error is None else redactor.redact_text(error_text(end.error)),
         expectation=expected,
         trajectory={name: redactor.redact(rule) for name, rule in trajectory.items()},

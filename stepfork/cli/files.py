@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import click
-
 from stepfork.cassette.store import StoredCassette
+from stepfork.cli import output
 from stepfork.cli.settings import given_options
 from stepfork.core.directories import AS_THEY_STAND
 from stepfork.errors import ConfigError
@@ -61,7 +60,7 @@ def open_cassette(path: Path, *, of_today: bool = False) -> StoredCassette:
 def warn(sentences: Iterable[str] = ()) -> None:
     """Says what is odd on stderr, and keeps the session from saying the same again as a Python warning."""
     for sentence in sentences:
-        click.echo(f"warning: {sentence}", err=True)
+        output.complain(f"warning: {sentence}")
     warnings.filterwarnings("ignore", module=r"stepfork\.session\.run")
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import click
 
+from stepfork.errors import visible
 from stepfork.report.as_json import json_text
 from stepfork.report.colour import in_colour
 
 
 def show(text: str) -> None:
     """Prints a result for people: coloured on a terminal, plain when piped."""
+    text = visible(text)
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.highlighter import ReprHighlighter
@@ -28,6 +30,7 @@ def show(text: str) -> None:
 
 def complain(text: str) -> None:
     """Prints a fault: its leaves in colour on a terminal."""
+    text = visible(text)
     if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         text = "\n".join(map(in_colour, text.split("\n")))
     click.echo(text, err=True)

@@ -25,7 +25,7 @@ from stepfork.report.answers import answers_of
 from stepfork.report.replay_report import Happened, Report, judge, report_json, report_text
 from stepfork.report.tally import unchecked_text
 from stepfork.session.config import project_root
-from stepfork.session.faults import Hints, record_command, shown
+from stepfork.session.faults import Hints, incomplete, record_command, shown
 from stepfork.session.modes import REPLAYING
 from stepfork.session.run import Run
 from stepfork.session.workspace import workspace
@@ -90,6 +90,8 @@ def replay(
     )
     with output.stdout_is_stderr() if as_json else nullcontext():
         happened, redactor = _run(session, reference, own_root, arguments)
+    if refused := incomplete(cassette.end):
+        happened = replace(happened, notes=(*happened.notes, redactor.redact_text(refused)))
     report = judge(
         happened,
         cassette.end,

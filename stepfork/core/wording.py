@@ -12,6 +12,7 @@ from typing import Any
 
 from stepfork.core.matching import ABSENT, Mismatch
 from stepfork.core.model import Incoming, Plain, Tagged, cut, describe
+from stepfork.errors import visible
 
 LEAF_IN_LINE = 80  # bytes of a leaf in the first line
 LEAF_BELOW = 600  # bytes of a leaf in the lines below it
@@ -38,8 +39,7 @@ def spell(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, str):
-        # a lone surrogate cannot be printed: escaped, as JSON would
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+        return visible(json.dumps(value, ensure_ascii=False))
     try:
         return json.dumps(value)
     except ValueError:  # a number of so many digits that Python refuses to spell it out

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from operator import is_
 from typing import Any, Final
 
-from stepfork.cassette.values import ClassPolicy, Unsupported, encode, type_name
+from stepfork.cassette.values import BadValue, ClassPolicy, Unsupported, encode, type_name
 from stepfork.cassette.values.holders import WHOLE, Holder, holder_of
 from stepfork.cassette.values.plain_parts import Place
 from stepfork.cassette.values.state import state_of
@@ -175,15 +175,24 @@ class Watched:
         return any(map(_differs, node.parts.values(), now.values()))
 
     def change(self, recorded: dict[str, Plain]) -> None:
-        """Makes the recorded changes to the caller's own objects."""
+        """Makes the recorded changes to the caller's own objects.
+
+        Raises:
+            BadValue: where they do not fit these.
+        """
         changed, kept, replaced = (recorded.get(field) for field in ("changed", "kept", "replaced"))
         told = _Told(self._nodes, kept or {}, replaced or [])
         fills: list[Callable[[], None]] = []  # all of them at once, when it is known what goes where
         for name, after in changed.items() if isinstance(changed, dict) else ():
             if name in self._roots:
                 made(plan(told, self._roots[name], after, name), fills, self._classes)
-        for fill in fills:
-            fill()
+        try:
+            for fill in fills:
+                fill()
+        except BadValue:
+            raise
+        except Exception as problem:
+            raise BadValue(f"a recorded change does not fit the argument: {problem}; record again") from None
 
 
 def _differs(node: Node, new: Any) -> bool:
@@ -261,7 +270,10 @@ class _Told:
 
     def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
         if path in self._kept:
-            return self._known.get(self._kept[path]), False
+            origin = self._kept[path]
+            if origin not in self._known and "<" not in origin:  # what stands for a secret or a directory
+                raise BadValue(f"'kept' says that {origin!r} stands at {path!r}, and there is no such place")
+            return self._known.get(origin), False
         return node, path in self._replaced
 
     def untouched(self, node: Node, path: str) -> bool:

@@ -17,7 +17,7 @@ from operator import length_hint
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Final, Protocol
 
-from stepfork.cassette.values import Unsupported, type_name
+from stepfork.cassette.values import BadValue, Unsupported, type_name
 from stepfork.core.model import Plain
 
 LIMIT: Final = 10_000
@@ -53,7 +53,11 @@ class Source(Protocol):
         """What the tool made of it, or None if that is still the content."""
 
     def go_on(self, left: Plain, written: Any) -> None:
-        """Brings the caller's object to where the tool left it when it was recorded."""
+        """Brings the caller's object to where the tool left it when it was recorded.
+
+        Raises:
+            BadValue: if it can be no such place in this object.
+        """
 
 
 class _View:
@@ -84,8 +88,8 @@ class _Copied(_View):
         return length_hint(self.given)  # which all of them know
 
     def go_on(self, left: Plain, written: Any) -> None:
-        read = length_hint(self.given) - int(left)  # type: ignore[arg-type]
-        deque(islice(self.given, max(0, read) if left else None), maxlen=0)
+        read = length_hint(self.given) - _count(left, length_hint(self.given))
+        deque(islice(self.given, read if left else None), maxlen=0)
 
 
 class Drained(_View):
@@ -166,8 +170,7 @@ class _Stream(_View):
         if stream.closed:
             return "closed"
         if not isinstance(stream, io.TextIOWrapper):
-            whole = self._start + len(self.content) if self.written() is None else len(self._buffer())
-            return int(whole - stream.tell())
+            return int(self._end() - stream.tell())
         left = len(stream.read())  # how far it has come `tell` does not always know
         self._go_to(left)
         return left
@@ -179,16 +182,26 @@ class _Stream(_View):
 
     def go_on(self, left: Plain, written: Any) -> None:
         stream = self.given
+        if stream.closed:
+            raise BadValue("the stream was closed before, and the recording says that it is left at a place")
         if left == "closed":
             stream.close()
             return
         if written is not None:
+            if self._whole is None or type(written) is not type(self._whole):
+                what = f"{type_name(written)} was written to a buffer in memory"
+                raise BadValue(f"{what}, and now the argument is {type_name(stream)}; record again")
             stream.seek(0)
             stream.truncate()
             stream.write(written)
-            stream.seek(len(written) - int(left))  # type: ignore[arg-type]
+        if self._whole is None:
+            self._go_to(_count(left, self._start + len(self.content)))
         else:
-            self._go_to(int(left))  # type: ignore[arg-type]
+            stream.seek(self._end() - _count(left, self._end()))
+
+    def _end(self) -> int:
+        """Where what a buffer holds ends; of a file, where it ended."""
+        return self._start + len(self.content) if self.written() is None else len(self._buffer())
 
     def _go_to(self, left: int) -> None:
         stream, read = self.given, len(self.content) - left
@@ -201,6 +214,13 @@ class _Stream(_View):
             read = len(stream.read()) - left
             stream.seek(0)
         stream.read(read)
+
+
+def _count(left: Plain, most: int) -> int:
+    """How much is left unread of so much."""
+    if type(left) is not int or not 0 <= left <= most:
+        raise BadValue(f"{left!r} of the argument cannot be left unread: it has {most}; record again")
+    return left
 
 
 def source_of(value: Any, path: str) -> Source | None:

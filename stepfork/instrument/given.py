@@ -34,6 +34,7 @@ class Given:
         self._problems: list[Unsupported] = []
         self._watched: Watched | None = None
         self._at_work: AtWork | None = None
+        self._has_changed = False  # whether the body changed an argument
         self._stood: dict[str, tuple[Plain, Any]] = {}  # where the sources stood
 
     def has_async(self) -> bool:
@@ -147,13 +148,15 @@ class Given:
         """
         if self._at_work is not None:
             self._at_work.ended()
-        return {} if self._watched is None else self._watched.changes()
+        found = {} if self._watched is None else self._watched.changes()
+        self._has_changed = self._has_changed or "changed" in found
+        return found
 
     def moved(self) -> dict[str, Plain]:
         """What the body read of iterators and streams since then, and wrote to them: ``left``, ``written``.
 
         Raises:
-            Unsupported: if it wrote what has no plain form.
+            Unsupported: if it wrote what has no plain form, or left more than there was or less than nothing.
         """
         left: dict[str, Plain] = {}
         written: dict[str, Plain] = {}
@@ -163,9 +166,20 @@ class Given:
             if new is not None and new != stood_written:
                 written[name] = encode(new, f"argument {name!r}", self._classes)
             if name in written or now != stood:
+                self._check_left(name, source, now)
                 left[name] = now
         found: dict[str, Plain] = {"left": left} if left else {}
         return {**found, "written": written} if written else found
+
+    def _check_left(self, name: str, source: Source, left: Plain) -> None:
+        """Whether so much can be left of what was recorded."""
+        more = isinstance(source.content, list) and not self._has_changed
+        if type(left) is int and (left < 0 or (more and left > len(source.content))):
+            if left < 0:
+                why, hint = "that the tool left behind its end", "pass its path or its content"
+            else:
+                why, hint = "that got more items while the tool ran", "pass a list"
+            raise Unsupported(f"argument {name!r}", type_name(source.given), why, hint)
 
     def check_read(self) -> None:
         """Whether the body, which has returned, left nothing unread that its caller could go on with.

@@ -42,7 +42,7 @@ def json_value(value: Plain) -> Any:
 
 def json_text(document: Any) -> str:
     """A document as indented JSON in ASCII, which every terminal and pipe can carry."""
-    return json.dumps(document, indent=2, allow_nan=False)
+    return json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def overview_json(

@@ -63,6 +63,8 @@ class Plan:
         is_async: whether calling it gives a coroutine.
         args: what it is called with: names to values, or values in order.
         ending: how the recorded run ended.
+        incomplete: why the recording lacks something, if it does; "" if not.
+        interrupted: whether it raised KeyboardInterrupt, which would end pytest.
         error: what it raised, as text.
         expectation: what to assert of the outcome; None for nothing.
         trajectory: what to assert of the calls, as `Run.expect_trajectory` takes it.
@@ -77,6 +79,8 @@ class Plan:
     is_async: bool = False
     args: Plain = None
     ending: Ending = "completed"
+    incomplete: str = ""
+    interrupted: bool = False
     error: str = ""
     expectation: Expectation | None = None
     trajectory: Mapping[str, Plain] = field(default_factory=dict)
@@ -148,12 +152,23 @@ def _body(plan: Plan, imports: set[str]) -> list[str]:
     call: Source = Group("entrypoint(", _arguments(plan.args, imports), ")")
     if plan.is_async:
         call = Group("asyncio.run(", (Item(call),), ")")
-    lines += ["", *layout(call, indent=8, before="" if expected is None else "outcome = ")]
+    before = "" if expected is None else "outcome = "
+    lines += ["", *(_caught(call, before) if plan.interrupted else layout(call, indent=8, before=before))]
     if only_if:
         lines.append("    if not run.went_past:")
     for check in _checks(plan, imports):
         lines += layout(check, indent=8 if only_if or inside else 4)
     return lines
+
+
+def _caught(call: Source, before: str) -> list[str]:
+    """The call, whose KeyboardInterrupt fails this test and does not end pytest."""
+    return [
+        "        try:",
+        *layout(call, indent=12, before=before),
+        "        except KeyboardInterrupt as interrupt:",
+        '            raise AssertionError("the run raised KeyboardInterrupt") from interrupt',
+    ]
 
 
 def _checks(plan: Plan, imports: set[str]) -> Iterator[Source]:
@@ -172,6 +187,8 @@ def _checks(plan: Plan, imports: set[str]) -> Iterator[Source]:
 
 def _remark(plan: Plan) -> list[str]:
     """What a reader should know about the recorded run, as comment lines."""
+    if plan.incomplete:
+        return textwrap.wrap(f"Beware: {_comment(plan.incomplete, 200)}", 78, break_long_words=True)
     if plan.ending == "completed":
         return []
     if plan.ending == "partial":

@@ -22,6 +22,7 @@ from stepfork.report.answers import Answer, answers_json, answers_text
 from stepfork.report.as_json import json_value
 from stepfork.report.calls import error_text
 from stepfork.session.expectation import expect
+from stepfork.session.faults import incomplete
 from stepfork.session.recorder import described, end_of
 from stepfork.session.run import Counts
 from stepfork.session.spending import Spending
@@ -96,15 +97,20 @@ def judge(
 
     if happened.mismatch is not None:
         return report("DIFFERS", "not compared, since the calls differ", str(happened.mismatch))
+    refused = incomplete(recorded)
     failed = recorded is None or recorded.status == "failed"
     if happened.went_past:
         return report("PASSED", "went on past the recorded failure and was stopped there")
     if error is not None:
-        return report(*_judge_error(error, recorded, has_expectation, happened.missing, alike))
+        ended = None if refused else recorded
+        return report(*_judge_error(error, ended, has_expectation, happened.missing, alike))
     if has_expectation:
         fault = redactor.redact_text(_expectation_fault(happened, expected))
         outcome = "differs from the expectation" if fault else "equals the expectation"
         return report("DIFFERS" if fault else "PASSED", outcome, fault)
+    if refused:
+        mend = "when that is mended, record again; or say what should come out: --expect-output"
+        return report("DIFFERS", "the recording is incomplete", f"{refused}; {mend}")
     if failed and recorded is not None and recorded.error is not None:
         was = error_text(recorded.error)
         if past_failure == "stop":

@@ -28,7 +28,7 @@ def overview(
     header, end = cassette.header, cassette.end
     rows = [("file", shown_path), ("status", status_text(end)), *_header_rows(header)]
     rows += [("integrity", INTEGRITY[cassette.verdict]), ("calls", counted(calls))]
-    lines = [header.name, *(f"  {name:<11} {value}" for name, value in rows), ""]
+    lines = [_line(header.name), *(f"  {name:<11} {value}" for name, value in rows), ""]
     lines += calls_text(shown).splitlines()
     lines += [f"  {unchecked_text(name, number)}" for name, number in hidden_calls(calls).items()]
     if len(shown) < len(calls):
@@ -59,13 +59,13 @@ def status_text(end: End | None) -> str:
 
 def _header_rows(header: Header) -> Iterator[tuple[str, str]]:
     if header.entrypoint:
-        yield "entrypoint", header.entrypoint + (f" {_cut(spell(header.args))}" if header.args else "")
+        yield "entrypoint", _line(header.entrypoint) + (f" {_cut(spell(header.args))}" if header.args else "")
     if header.env:
-        yield "env", ", ".join(header.env)
+        yield "env", ", ".join(map(_line, header.env))
     if header.tools:
-        yield "tools", ", ".join(header.tools)
+        yield "tools", ", ".join(map(_line, header.tools))
     if header.recorded_at:
-        yield "recorded", header.recorded_at
+        yield "recorded", _line(header.recorded_at)
 
 
 def _end_lines(end: End | None) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _response(outcome: dict[str, Plain]) -> str:
         message = response["choices"][0]["message"]  # type: ignore[index, call-overload]
         calls = message.get("tool_calls") or ()  # type: ignore[union-attr]
         said = [spell(message["content"])] if message.get("content") else []  # type: ignore[index, union-attr, call-overload]
-        said += [f"{call['function']['name']}({call['function']['arguments']})" for call in calls]  # type: ignore[index, call-overload, union-attr]
+        said += [_line(f"{call['function']['name']}({call['function']['arguments']})") for call in calls]  # type: ignore[index, call-overload, union-attr]
         return ", ".join(said) or spell(response)
     except (LookupError, TypeError, AttributeError):
         return spell(response)
@@ -172,7 +172,7 @@ def _stream(stream: Any) -> str:
     """What a recorded event stream says: its text, the calls it asks for."""
     text = text_of(stream)
     said = [spell(text)] if text else []
-    said += [f"{name}({arguments})" for name, arguments in calls_of(stream)]
+    said += [_line(f"{name}({arguments})") for name, arguments in calls_of(stream)]
     return ", ".join(said) or spell(stream.get("raw", ""))
 
 

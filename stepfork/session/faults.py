@@ -57,6 +57,16 @@ def refusal_of(end: End | None) -> str:
     return " ".join(map(str, args)) if isinstance(args, list) else ""
 
 
+def incomplete(end: End | None) -> str:
+    """What to say of a recording that was refused, though its run did not fail; "" for any other.
+
+    >>> incomplete(None)
+    ''
+    """
+    why = refusal_of(end)
+    return why and f"the recording is incomplete: it failed with RecordingError: {cut(why, 1000)}"
+
+
 def shown(path: Path) -> str:
     """A path as the user would write it: from the working directory where it lies below."""
     try:

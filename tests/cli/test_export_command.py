@@ -99,6 +99,79 @@ def test_c92_a_run_that_died_is_exported_as_a_red_test(project: Project, how: st
     assert project.pytest("tests").status == 0
 
 
+@pytest.mark.parametrize("entrypoint", ["agent:ends_with", "agent:aends_with"])
+def test_c92_a_run_that_was_interrupted_fails_its_test_and_no_other(
+    project: Project, entrypoint: str
+) -> None:
+    more = "\nasync def aends_with(how, code=None):\n    return ends_with(how, code)\n"
+    project.write("agent.py", project.read("agent.py") + more)
+    assert project.record(entrypoint, "--args", '["KeyboardInterrupt"]').status == 1
+    project.write("expected.json", '"fixed"')
+    export(project, "--expect-output", "expected.json")
+    export(project, to="tests/test_other.py")
+    project.write("tests/test_third.py", "def test_third():\n    pass\n")
+    tested = project.pytest("tests")
+    assert tested.status == 1
+    assert "2 failed, 1 passed" in tested.out
+    assert "the run raised KeyboardInterrupt" in tested.out
+    agent = project.read("agent.py").replace("    raise getattr", "    return 'fixed' or getattr")
+    project.write("agent.py", agent)
+    tested = project.pytest("tests")
+    assert "3 passed" in tested.out, tested.out
+
+
+def refused(project: Project) -> None:
+    """A run that did not fail, of which a call could not be recorded."""
+    project.write("tools.py", project.read("tools.py") + "\ndef opened(name):\n    return open(name)\n")
+    agent = "\ndef opens(service):\n    tools.lookup(service)\n"
+    agent += "    tools.opened('tools.py').close()\n    return 7\n"
+    project.write("agent.py", project.read("agent.py") + agent)
+    assert project.record("agent:opens", "--args", '["a"]').status == 1
+    assert "status      failed" in project.run("inspect", "cassettes/run.yaml").out
+
+
+def test_a_recording_that_was_refused_is_no_failure_to_be_tested(project: Project) -> None:
+    refused(project)
+    ended = project.run("export", "cassettes/run.yaml", "--pytest", "--output", "tests/test_run.py")
+    assert ended.status == 2
+    assert "cassettes/run.yaml: the recording is incomplete: it failed with RecordingError" in ended.complaint
+    assert "tool 'opened'" in ended.complaint
+    assert "--expect-output" in ended.complaint
+    assert not (project.folder / "tests").exists()
+    project.write("expected.json", "7")
+    source = export(project, "--expect-output", "expected.json")
+    assert "# Beware: the recording is incomplete: it failed with RecordingError" in source
+    assert "past_failure" not in source
+    tested = project.pytest("tests")
+    assert tested.status == 1
+    assert "the file holds a recording that failed with RecordingError" in tested.out
+    without = project.read("agent.py").replace("    tools.opened('tools.py').close()\n", "")
+    project.write("agent.py", without)
+    assert project.pytest("tests").status == 0
+    project.write("agent.py", without.replace("return 7", "return 8"))
+    assert project.pytest("tests").status == 1
+
+
+def test_replay_says_that_a_recording_is_incomplete(project: Project) -> None:
+    refused(project)
+    project.write("agent.py", project.read("agent.py").replace("    tools.opened('tools.py').close()\n", ""))
+    for options in ((), ("--past-failure", "stop")):
+        ended = project.run("replay", "cassettes/run.yaml", *options)
+        assert ended.status == 1
+        assert "the recording is incomplete: it failed with RecordingError" in ended.err
+        assert "outcome       the recording is incomplete" in ended.out
+        assert "did not raise" not in ended.err
+    project.write("expected.json", "7")
+    ended = project.run("replay", "cassettes/run.yaml", "--expect-output", "expected.json")
+    assert ended.status == 0, ended.err
+    assert "note          the recording is incomplete" in ended.out
+    project.write("agent.py", project.read("agent.py").replace("    return 7", "    raise KeyError('x')"))
+    ended = project.run("replay", "cassettes/run.yaml")
+    assert ended.status == 1
+    assert "the run raised KeyError" in ended.err
+    assert "note          the recording is incomplete" in ended.out
+
+
 def test_an_async_entrypoint(project: Project) -> None:
     assert project.record("agent:arun", "--args", '["a somewhat longer argument", "b"]').status == 2
     assert project.record("agent:arun", "--args", json.dumps(["a longer argument " * 8])).status == 0

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 from stepfork.cassette.values.classes import is_attrs
+from stepfork.cassette.values.faults import BadValue
 from stepfork.cassette.values.models import fields_set, is_model, parts_of_model, put_parts
 from stepfork.cassette.values.plain_parts import (
     Place,
@@ -206,6 +207,10 @@ class _Attributes(_Holder):
     def plain_parts(self, form: Plain) -> dict[Place, Plain]:
         return fields_of(form)
 
+    def fits(self, held: Any, before: Plain, after: Plain) -> bool:
+        check_fields(before, after)
+        return True
+
     def fill(self, held: Any, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> None:
         replace_state(held, parts)
 
@@ -285,6 +290,7 @@ _BY_TAG: Final[dict[str, Holder]] = {
     **dict.fromkeys(("dataclass", "attrs", "namespace"), _ATTRIBUTES),
     "model": _Model(),
 }
+_DECLARED: Final = frozenset({"dataclass", "attrs"})  # a model may have others beside its fields
 _OF_CLASSES: Final = frozenset({"dataclass", "attrs", "model", "namedtuple"})
 
 
@@ -303,6 +309,26 @@ def holder_of(form: Plain) -> Holder | None:
     holder = _BY_TAG.get(form.tag, WHOLE)
     by_constructor = form.tag in _OF_CLASSES and isinstance(form.value, dict) and "init" in form.value
     return WHOLE if by_constructor else holder
+
+
+def check_fields(before: Plain, after: Plain) -> None:
+    """Whether two forms of one object name the same fields of its class; what is no field may come and go.
+
+    Raises:
+        BadValue: if they do not.
+
+    >>> check_fields(Tagged("namespace", {"a": 1}), Tagged("namespace", {}))
+    """
+    forms: Any = [
+        form.value for form in (before, after) if isinstance(form, Tagged) and form.tag in _DECLARED
+    ]
+    if len(forms) < 2 or any("init" in form for form in forms):
+        return
+    old, new = ({*form["fields"], *form.get("absent", ())} for form in forms)
+    for name in sorted(old ^ new):
+        if name in old:
+            raise BadValue(f"the field {name!r} is missing; one that was deleted stands under 'absent'")
+        raise BadValue(f"the argument has no field {name!r}")
 
 
 def likeness(form: Plain) -> Any:

@@ -49,19 +49,31 @@ def inner_of(value: Any) -> Iterable[Any]:
 
 def fits_whole(held: Any, before: Plain, after: Plain) -> bool:
     """Whether `fill_whole` can bring an object from one form to the other."""
-    assert isinstance(before, Tagged)
     assert isinstance(after, Tagged)
-    if before.tag != after.tag:
+    if not forms_fit(before, after):
         return False
     if after.tag == "array":
-        old, new = (_measures(form.value) for form in (before, after))
-        return bool(old == new and held.flags.writeable)
-    return after.tag in _FILLS and (after.tag not in _BY_STATE or _has_state(held))
+        return bool(held.flags.writeable)
+    return after.tag not in _BY_STATE or _has_state(held)
+
+
+def forms_fit(before: Plain, after: Plain) -> bool:
+    """Whether any object could be brought from one form to the other.
+
+    >>> empty = Tagged("set", [])
+    >>> forms_fit(empty, Tagged("set", [1])), forms_fit(empty, Tagged("bytearray", ""))
+    (True, False)
+    """
+    if not isinstance(before, Tagged) or not isinstance(after, Tagged) or before.tag != after.tag:
+        return False
+    if after.tag == "array":
+        return bool(_measures(before.value) == _measures(after.value))
+    return after.tag in _FILLS
 
 
 def _measures(content: Any) -> Any:
-    shape = content.get("shape")
-    return content["dtype"], shape if shape is not None else [len(content["values"])]
+    values, shape = content["values"], content.get("shape")
+    return content["dtype"], [len(values)] if shape is None and isinstance(values, list) else shape
 
 
 def _has_state(held: Any) -> bool:
