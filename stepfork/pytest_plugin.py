@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     pytest_run = config.stash[_STASH] = PytestRun(config, pytest_settings.given(config))
     config.pluginmanager.register(pytest_run, "stepfork-run")
+    config.pluginmanager.register(pytest_run.usage, "stepfork-usage")
     pytest_settings.install()
 
 
@@ -182,12 +183,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(line)
 
 
-def pytest_deselected(items: list[pytest.Item]) -> None:
-    """A run that leaves tests out cannot say which cassettes are used by none."""
-    if items:
-        items[0].config.stash[_STASH].usage.deselected()
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The cassettes of all tests that are there count as used, those of skipped ones too."""
     pytest_run = session.config.stash[_STASH]
@@ -207,6 +202,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if output is not None:
         output[_KEY] = pytest_run.sent()
         return
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        pytest_run.usage.skipped()
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     pytest_run.find_unused(complete=complete and not (session.shouldstop or session.shouldfail))
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

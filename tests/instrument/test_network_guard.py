@@ -100,6 +100,34 @@ def test_a_name_is_refused_before_it_is_looked_up(replaying: Any) -> None:
             look_up("api.example.org")
 
 
+@pytest.mark.parametrize("host", ["203.0.113.7", "2001:db8::1", "api.example.org"])
+def test_the_name_of_an_address_is_not_asked_for(host: str, replaying: Any) -> None:
+    for look_up in (socket.gethostbyaddr, socket.getfqdn, lambda host: socket.getnameinfo((host, 53), 0)):
+        with refused(host):
+            look_up(host)
+    assert replaying.blocked == {host: 3}
+
+
+def test_names_of_this_machine_and_numbers_are_free(replaying: Any) -> None:
+    assert socket.getnameinfo((OUTSIDE, 53), socket.NI_NUMERICHOST)[0] == OUTSIDE
+    for host in ("127.0.0.1", "localhost"):
+        assert socket.gethostbyaddr(host)[0]
+        assert socket.getfqdn(host)
+    assert socket.getnameinfo(("127.0.0.1", 80), 0)[0]
+    assert socket.getfqdn()
+    assert replaying.blocked == {}
+
+
+def test_the_name_of_an_allowed_address_is_asked_for(tools: Any, path: Path) -> None:
+    with stepfork.replay(path, allow_hosts=["*.invalid", "127.0.0.2", f"{OUTSIDE}:53"]) as run:
+        tools.note("a")
+        with suppress(OSError):
+            socket.gethostbyaddr("db.invalid")
+        with suppress(OSError):
+            socket.getnameinfo((OUTSIDE, 53), 0)
+        assert run.blocked == {}
+
+
 def test_the_error_says_what_to_do(replaying: Any, path: Path) -> None:
     with pytest.raises(stepfork.BlockedNetworkError) as caught:
         socket.getaddrinfo("prices.example.org", 443)

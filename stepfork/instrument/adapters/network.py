@@ -24,7 +24,7 @@ def _connect(wrapped: Callable[..., Any], sock: Any, args: Any, kwargs: Any) -> 
     __tracebackhide__ = True
     if args and sock.family in _INTERNET and not active.idle():
         try:
-            _check_address(args[0])
+            check_address(args[0])
         except BlockedNetworkError:
             sock.close()  # `socket.create_connection` closes it for an OSError only
             raise
@@ -35,29 +35,66 @@ def _send_to(wrapped: Callable[..., Any], sock: Any, args: Any, kwargs: Any) -> 
     """``sendto(data[, flags], address)``, ``sendmsg(buffers[, ancillary[, flags[, address]]])``."""
     __tracebackhide__ = True
     if len(args) > 1 and sock.family in _INTERNET and isinstance(args[-1], tuple) and not active.idle():
-        _check_address(args[-1])
+        check_address(args[-1])
     return wrapped(*args, **kwargs)
 
 
 def _look_up(wrapped: Callable[..., Any], module: Any, args: Any, kwargs: Any) -> Any:
-    """Around what asks the name service: a name says more than the address that it stands for."""
+    """Around what asks the name service for the addresses of a name."""
     __tracebackhide__ = True
     host = args[0] if args else kwargs.get("host")
-    if active.idle() or not isinstance(host, str | bytes):
-        return wrapped(*args, **kwargs)
-    name = host.decode("ascii", "replace") if isinstance(host, bytes) else host
-    if is_local(name) or numeric(name) is not None or name == socket.gethostname():
-        return wrapped(*args, **kwargs)
-    port = args[1] if len(args) > 1 else kwargs.get("port")
-    number = int(port) if isinstance(port, int) or (isinstance(port, str) and port.isdecimal()) else None
-    allowed = network.check_host(name, number, lambda rules: allows(rules, name, number))
+    allowed = check_name(host, args[1] if len(args) > 1 else kwargs.get("port"))
     found = wrapped(*args, **kwargs)
-    if allowed and isinstance(found, list):
-        _remember(name, found)
+    if allowed is not None:
+        remember(allowed, found)
     return found
 
 
-def _remember(name: str, found: list[Any]) -> None:
+def _look_back(wrapped: Callable[..., Any], module: Any, args: Any, kwargs: Any) -> Any:
+    """Around what asks it for names: ``gethostbyaddr(host)``, ``getnameinfo(address, flags)``."""
+    __tracebackhide__ = True
+    check_back(*args[:2])
+    return wrapped(*args, **kwargs)
+
+
+def check_name(host: Any, port: Any) -> str | None:
+    """The name if it may be looked up because the settings name it; None where nobody would be asked.
+
+    Raises:
+        BlockedNetworkError: if it may not. A name says more than the address that it stands for.
+    """
+    __tracebackhide__ = True
+    if active.idle() or not isinstance(host, str | bytes):
+        return None
+    name = _text(host)
+    if is_local(name) or numeric(name) is not None or name == socket.gethostname():
+        return None
+    number = int(port) if isinstance(port, int) or (isinstance(port, str) and port.isdecimal()) else None
+    return name if network.check_host(name, number, lambda rules: allows(rules, name, number)) else None
+
+
+def check_back(asked: Any = None, flags: Any = 0) -> None:
+    """Whether the name service may be asked for the name of a host or of a socket's address.
+
+    Raises:
+        BlockedNetworkError: if not.
+    """
+    __tracebackhide__ = True
+    if active.idle():
+        return
+    host = asked[0] if isinstance(asked, tuple) and asked else asked
+    if not isinstance(host, str | bytes):
+        return
+    if numeric(_text(host)) is None:
+        check_name(host, None)
+    elif not (isinstance(flags, int) and flags & socket.NI_NUMERICHOST):
+        check_address((host, None))
+
+
+def remember(name: str, found: Any) -> None:
+    """Which addresses an allowed name has."""
+    if not isinstance(found, list):
+        return
     if len(_names) > _MOST:
         _names.clear()
     for *_, address in found:
@@ -65,18 +102,26 @@ def _remember(name: str, found: list[Any]) -> None:
             _names.setdefault(address[0], set()).add(name)
 
 
-def _check_address(address: Any) -> None:
-    """Raises for an address outside of this machine that nothing allows."""
+def check_address(address: Any) -> None:
+    """Whether the settings allow an address, if it is not this machine's.
+
+    Raises:
+        BlockedNetworkError: if not.
+    """
     __tracebackhide__ = True
     if not isinstance(address, tuple) or len(address) < 2:
         return
     host, port = address[0], address[1]
-    name = host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else host
+    name = _text(host) if isinstance(host, bytes | bytearray) else host
     if not isinstance(name, str) or is_local(name):
         return
     known = (name, *_names.get(name, ()))
     number = port if isinstance(port, int) else None
     network.check_host(name, number, lambda rules: any(allows(rules, host, number) for host in known))
+
+
+def _text(host: str | bytes | bytearray) -> str:
+    return host if isinstance(host, str) else host.decode("ascii", "replace")
 
 
 class _Network:
@@ -91,6 +136,8 @@ class _Network:
             Patch("socket:getaddrinfo", _look_up),
             Patch("socket:gethostbyname", _look_up),
             Patch("socket:gethostbyname_ex", _look_up),
+            Patch("socket:gethostbyaddr", _look_back),
+            Patch("socket:getnameinfo", _look_back),
         )
 
 
