@@ -217,7 +217,9 @@ class Hooks:
     def _swap(self, found: Found, hold: Hold) -> None:
         swapped = self._tools.get(id(found.function))
         if swapped is None:
-            handler = ToolHandler(lambda bound: self._names_of(made, bound), _first_parameter(found))
+            handler = ToolHandler(
+                found.function, lambda bound: self._names_of(made, bound), _first_parameter(found)
+            )
             swapped = made = _Swapped(swap(found.function, handler), [])
             self._tools[id(found.function)] = swapped
         if not any(known is hold and it.owner is found.owner for known, it in swapped.wishes):
