@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import AsyncGeneratorType
+from collections.abc import Callable, Mapping
+from types import AsyncGeneratorType, FunctionType
 from typing import Any, Final
 
 from stepfork.cassette.values import ClassPolicy, Unsupported, decode, encode, looks, type_name
@@ -13,6 +14,18 @@ from stepfork.instrument.contents import AsyncDrained, Drained, Source
 from stepfork.instrument.overlaps import AtWork
 
 _ORDINARY: Final = frozenset({str, int, float, bool, bytes, type(None), list, dict, set, frozenset})
+_NONE: Final = object()
+
+
+def defaults_of(function: FunctionType) -> dict[str, Any]:
+    """The defaults of a function's parameters, by name.
+
+    >>> defaults_of(lambda a, b=1, *, c=2: None)
+    {'b': 1, 'c': 2}
+    """
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 class Given:
@@ -20,11 +33,19 @@ class Given:
 
     `arguments` are what the body gets; where it cannot get the caller's own iterator, the other one is put
     in there. `skip` has the names of those that are not recorded, ``self`` among them; `classes` are those of
-    values.
+    values. `defaults` are looked at for what has no plain form: a default itself, which says that nothing was
+    given, counts as absent.
     """
 
-    def __init__(self, arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy) -> None:
+    def __init__(
+        self,
+        arguments: dict[str, Any],
+        skip: frozenset[str],
+        classes: ClassPolicy,
+        defaults: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
         self._arguments = arguments
+        self._defaults = defaults
         self._skip = skip
         self._classes = classes
         self._sources: dict[
@@ -57,11 +78,16 @@ class Given:
         """
         for name, value in self._arguments.items():
             if name not in self._skip:
+                known = len(self._problems)
                 content = self._content(name, value)
                 try:
                     self._plain[name] = encode(content, f"argument {name!r}", self._classes)
                 except Unsupported as problem:
                     self._problems.append(problem)  # the others are read all the same: the body gets them all
+                if len(self._problems) > known and self._defaults().get(name, _NONE) is value:
+                    del self._problems[known:]
+                    self._plain.pop(name, None)
+                    self._sources.pop(name, None)
         if self._problems:
             first = self._problems[0]
             first.beside = [first.beside, dict(self._plain)]

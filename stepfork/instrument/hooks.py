@@ -233,7 +233,9 @@ class Hooks:
     def _swap(self, found: Found, hold: Hold) -> None:
         swapped = self._tools.get(id(found.function))
         if swapped is None:
-            handler = ToolHandler(lambda bound: self._names_of(made, bound), _first_parameter(found))
+            handler = ToolHandler(
+                found.function, lambda bound: self._names_of(made, bound), _first_parameter(found)
+            )
             swapped = made = _Swapped(swap(found.function, handler), [])
             self._tools[id(found.function)] = swapped
         swapped.caches.update((id(cache), cache) for cache in found.caches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,7 @@ from stepfork.session.ticket import Ticket
 
 _DROPPED: Final = ""
 """The text of a call that is not recorded."""
+_ARGUMENT: Final = re.compile(r"argument '(\w+)'")
 
 
 class Recorder:
@@ -155,6 +157,12 @@ class Recorder:
             "register a codec for it (stepfork.codecs), let the tool take and return plain values, "
             "or leave it out with 'exclude'"
         )
+        argument = _ARGUMENT.match(problem.path) if kind == "tool" else None
+        if argument is not None:
+            hint = (
+                "register a codec for it (stepfork.codecs), pass a plain value, leave the argument out with "
+                f"ignore = ['{name}:{argument[1]}'], or the tool with 'exclude'"
+            )
         if problem.hint:
             hint = f"{problem.hint}, or leave the tool out with 'exclude'"
         elif problem.path.startswith("error"):

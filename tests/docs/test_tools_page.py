@@ -37,6 +37,10 @@ def changes(shop: Any, make_module: Make) -> None:
     assert state["log"] is log
 
 
+def defaults(shop: Any, make_module: Make) -> None:
+    assert shop.setting("tea") == 3
+
+
 def iterators(shop: Any, make_module: Make) -> None:
     rows = iter([1, 2, 3])
     assert [shop.head(rows), *rows] == [1, 2, 3]
@@ -46,6 +50,7 @@ def iterators(shop: Any, make_module: Make) -> None:
     ("heading", "agent"),
     [
         ("Generators", generators),
+        ("Defaults that say that nothing was given", defaults),
         ("Arguments that a tool changes", changes),
         ("Iterators and streams as arguments", iterators),
     ],

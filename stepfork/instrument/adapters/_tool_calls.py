@@ -23,12 +23,10 @@ class ToolCall:
     kind: Kind = "tool"
     form = "function"
 
-    def __init__(
-        self, names: tuple[str, str], arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy
-    ) -> None:
+    def __init__(self, names: tuple[str, str], given: Given, classes: ClassPolicy) -> None:
         self.name, self._alias = names
         self.classes = classes
-        self.given = Given(arguments, skip, classes)
+        self.given = given
 
     async def ready(self) -> None:
         """Reads arguments that can only be awaited, if a session wants the call."""
@@ -81,10 +79,8 @@ class GeneratorCall(ToolCall):
 
     form = "generator"
 
-    def __init__(
-        self, names: tuple[str, str], arguments: dict[str, Any], skip: frozenset[str], classes: ClassPolicy
-    ) -> None:
-        super().__init__(names, arguments, skip, classes)
+    def __init__(self, names: tuple[str, str], given: Given, classes: ClassPolicy) -> None:
+        super().__init__(names, given, classes)
         self._yields: list[Plain] = []
         self._steps: list[Plain] = []
         self._asked: dict[str, Plain] = {}  # what the consumer gave to the step at hand

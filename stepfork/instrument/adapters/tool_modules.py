@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from types import FunctionType
 from typing import Any, TypeVar
 
 from stepfork.core.model import Recorded
 from stepfork.instrument import driver
 from stepfork.instrument.adapters._tool_calls import GeneratorCall, ToolCall
 from stepfork.instrument.generators import agenerate, generate
+from stepfork.instrument.given import Given, defaults_of
 from stepfork.session import active
 from stepfork.session.run import Run
 
@@ -22,9 +24,11 @@ class ToolHandler:
 
     `names` gives the tool's name and its alias for what a method is called on (else None). It is asked at
     each call: a name may become ambiguous, and an inherited method is another tool for each class named.
+    `skip` is the parameter that stands for ``self``, if the `function` has one.
     """
 
-    def __init__(self, names: Callable[[Any], Names], skip: str | None) -> None:
+    def __init__(self, function: FunctionType, names: Callable[[Any], Names], skip: str | None) -> None:
+        self._function = function
         self._names = names
         self._self = skip
 
@@ -103,4 +107,5 @@ class ToolHandler:
         skip = frozenset() if self._self is None else frozenset([self._self])
         if run.ignored:
             skip |= run.ignored.arguments(names)
-        return kind(names, arguments, skip, run.classes)
+        given = Given(arguments, skip, run.classes, lambda: defaults_of(self._function))
+        return kind(names, given, run.classes)
