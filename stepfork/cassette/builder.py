@@ -30,7 +30,7 @@ from stepfork.cassette.scalars import MAX_DEPTH, SURROGATES, Ambiguous, read_pla
 from stepfork.core.model import Plain, Tagged
 
 _DEPTH: Final = MAX_DEPTH + 10  # a little deeper than is written, whose last levels may stand on one line
-_TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_DEEP: Final = f"nested deeper than {_DEPTH} levels"
 _NOT_ONE: Final = "more than one document; what separates documents is a line that is exactly '---'"
 _NO_KEY: Final = "a key must be text"
 _NO_TEXT: Final = "what stands under '!{}' must be text"

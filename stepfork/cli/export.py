@@ -82,7 +82,7 @@ def export(
         raise problem
     expected = None if expect_output is None else read_expectation(expect_output, "--expect-output")
     trajectory = _trajectory(expect_trajectory)
-    if expected is None and (refused := incomplete(cassette.end)):
+    if expect_output is None and (refused := incomplete(cassette.end)):
         mend = "when that is mended, record again; or say what should come out: --expect-output"
         raise ConfigError(f"{where}: {refused}; {mend}")
     reference, own_root = entrypoint_of(cassette, entrypoint, where)

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from stepfork.cassette.values import BadValue, Unsupported, type_name
 from stepfork.core.model import Plain
+from stepfork.core.placeholder_texts import MARK
 
 LIMIT: Final = 10_000
 """So many items of an iterator are read; one that gives more may well be endless."""
@@ -197,7 +198,7 @@ class _Stream(_View):
         if self._whole is None:
             self._go_to(_count(left, self._start + len(self.content)))
         else:
-            stream.seek(self._end() - _count(left, self._end()))
+            stream.seek(self._end() - _count(left, self._end(), cut=_holds_placeholder(self._buffer())))
 
     def _end(self) -> int:
         """Where what a buffer holds ends; of a file, where it ended."""
@@ -216,8 +217,14 @@ class _Stream(_View):
         stream.read(read)
 
 
-def _count(left: Plain, most: int) -> int:
-    """How much is left unread of so much."""
+def _holds_placeholder(content: str | bytes) -> bool:
+    return (MARK if isinstance(content, str) else MARK.encode()) in content  # type: ignore[operator]
+
+
+def _count(left: Plain, most: int, *, cut: bool = False) -> int:
+    """How much is left unread of so much; `cut` where a placeholder may have made it less than it was."""
+    if cut and type(left) is int and left > most:
+        return most
     if type(left) is not int or not 0 <= left <= most:
         raise BadValue(f"{left!r} of the argument cannot be left unread: it has {most}; record again")
     return left

@@ -207,10 +207,13 @@ class Recorder:
         """Something that nobody foresaw kept a call from being written. The live run goes on."""
         self.drop(ticket)
         call = describe(ticket.call.kind, ticket.call.name)
+        why, mend = self._redactor.redact_text(cause(bug)), "let it take and return less"
+        if not isinstance(bug, ValueError | RecursionError | MemoryError):
+            why = f"{type(bug).__name__} was raised while it was written down ({why})"
+            mend = "if a signal handler raised it, let it not do so in the middle of a call"
         self.refused.append(
             RecordingError(
-                f"{call} cannot be recorded: {self._redactor.redact_text(cause(bug))}; "
-                "let it take and return less, or leave it out with 'exclude'",
+                f"{call} cannot be recorded: {why}; {mend}, or leave it out with 'exclude'",
                 call=call,
                 type=type(bug).__name__,
             )

@@ -162,13 +162,23 @@ def test_signs_of_conflicts_inside_a_text_are_text(pure: bool) -> None:
 )
 def test_depth_is_refused_without_a_crash(text: str, pure: bool) -> None:
     error = refused(text, pure=pure)
-    assert "nested deeper than 200 levels" in error.problem or "must be a mapping" in error.problem
+    assert "nested deeper than 210 levels" in error.problem or "must be a mapping" in error.problem
     assert len(str(error)) < 2000
 
 
 def test_block_mappings_nested_without_end(pure: bool) -> None:
     text = "".join(f"{' ' * depth}k:\n" for depth in range(2000))
-    assert "nested deeper than 200 levels" in refused(text, pure=pure).problem
+    assert "nested deeper than 210 levels" in refused(text, pure=pure).problem
+
+
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ("{a: ", "}"), ("!tuple [", "]")])
+def test_the_limit_of_depth_is_the_one_that_the_error_names(before: str, after: str, pure: bool) -> None:
+    def nested(levels: int) -> str:
+        return f"a: {before * levels}1{after * levels}\n"
+
+    assert "a" in parse_document(nested(210), file=FILE, known_tags={"tuple"}, pure=pure)
+    with pytest.raises(CassetteError, match="nested deeper than 210 levels"):
+        parse_document(nested(211), file=FILE, known_tags={"tuple"}, pure=pure)
 
 
 def test_a_billion_laughs_are_refused_at_the_first(pure: bool) -> None:

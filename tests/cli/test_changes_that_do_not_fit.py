@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import stepfork
@@ -41,6 +42,12 @@ def grow(rows, more):
 
 def write(stream):
     stream.write(b"abc")
+
+def tell(rows, names, stream, key):
+    rows[0]["key"] = key
+    names[1] = key
+    stream.write(key)
+    stream.seek(0)
 
 def write_twice(stream):
     stream.write("abc")
@@ -275,6 +282,24 @@ def test_a_buffer_written_in_one_step_and_moved_in_the_next(tools: Any, tmp_path
         return [stream.getvalue(), stream.tell()]
 
     assert both(tmp_path / "x.yaml", agent) == ["abc", 1]
+
+
+def test_C112_a_secret_written_into_what_was_given_is_no_fault_of_the_file(
+    tools: Any, tmp_path: Path
+) -> None:
+    """The placeholder has another length: arrays get a wider type in the file, buffers less to be read."""
+    path, secret = tmp_path / "x.yaml", "sk-proj-" + "aB3xK9" * 11
+    rows, names, stream = [{"key": ""}], numpy.array(["a" * 99, "b"]), io.StringIO("a")
+    with stepfork.record(path, tools=["given_tools"]):
+        tools.tell(rows, names, stream, secret)
+    assert (rows[0]["key"], names[1], stream.read()) == (secret, secret, secret)
+    assert secret not in path.read_text()
+    assert command("validate", "--verify-integrity", str(path)) == 0
+    rows, names, stream = [{"key": ""}], numpy.array(["a" * 99, "b"]), io.StringIO("a")
+    with stepfork.replay(path, tools=["given_tools"]) as run:
+        tools.tell(rows, names, stream, secret)
+    assert run.counts.substituted == 1
+    assert stream.tell() == 0
 
 
 def test_a_file_that_the_tool_writes_to_is_refused_while_recording(tools: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,37 @@ def test_a_fault_of_ours_at_any_step_disturbs_no_run_and_locks_nothing(
         good = path.read_bytes()
     assert at > 1, "the fault was never met"
     assert at < 59, "and once it was not"
+
+
+class TimeIsUp(Exception):
+    """What the handler of a signal raises."""
+
+
+def test_a_signal_in_the_middle_of_a_call_is_named_as_what_it_is(
+    path: Path, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, signals = Redactor.redact, [signal.SIGUSR1]
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        if signals:
+            signal.raise_signal(signals.pop())
+        return real(*given, **more)
+
+    def handler(number: int, frame: Any) -> None:
+        raise TimeIsUp("too slow")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with (
+            pytest.raises(stepfork.RecordingError) as error,
+            stepfork.record(path, tools=[tools.__name__]),
+        ):
+            monkeypatch.setattr(Redactor, "redact", interrupted)
+            assert tools.say(1) == 1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "TimeIsUp was raised while it was written down (too slow); if a signal handler" in str(error.value)
+    assert "take and return less" not in str(error.value)
 
 
 def test_the_recursion_limit_is_as_it_was(path: Path, tools: Any) -> None:

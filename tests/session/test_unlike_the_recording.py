@@ -539,3 +539,15 @@ def test_adopting_a_changed_recording_says_so_or_is_refused(tmp_path: Path) -> N
     done = project.run("adopt", "run.failed.yaml")
     assert done.status == 0
     assert "was changed since it was recorded" in done.complaint
+
+
+def test_a_class_that_moved_and_is_still_there_under_its_old_name(path: Path, make_module: Any) -> None:
+    before = "@dataclasses.dataclass\nclass Order:\n    number: int\n"
+    module = module_of(make_module, before, "Order(1)")
+    record_it(path, module)
+    new = make_module(textwrap.dedent(HEAD) + before)
+    become(module, f"from {new.__name__} import Order")
+    with pytest.raises(CassetteError) as fault:
+        replay_it(path, module)
+    said = f"the class '{module.__name__}:Order' has moved to '{new.__name__}:Order'; record again"
+    assert said in str(fault.value)

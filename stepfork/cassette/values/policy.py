@@ -60,7 +60,7 @@ class ClassPolicy:
         if found is None or not issubclass(type(found), type):
             raise Missing(f"class {name!r} is not to be found in its module")
         if class_name(found) != name:
-            raise Missing(f"{name!r} is another name of the class {class_name(found)!r}")
+            raise Missing(f"the class {name!r} has moved to {class_name(found)!r}; record again")
         if any("__del__" in vars(base) for base in found.__mro__):
             raise Missing(f"class {name!r} has a finaliser, which would run for a copy too")
         return found  # type: ignore[no-any-return]
