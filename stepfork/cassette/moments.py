@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from stepfork.core.model import Plain
+from stepfork.core.model import Plain, Tagged
 
 TAGS: Final = frozenset({"datetime", "time"})
 _MINUTE: Final = 60_000_000  # in microseconds
@@ -44,3 +44,19 @@ def in_parts(text: str) -> tuple[str, int] | None:
         return None
     offset = (int(found[3]) * 60 + int(found[4])) * _MINUTE
     return (found[1], -offset if found[2] == "-" else offset) if offset else None
+
+
+def long_form(value: Plain) -> Plain:
+    """A value as earlier versions wrote it, with no offset in any text.
+
+    >>> long_form([Tagged("time", "08:30:00+01:00")])
+    [Tagged(tag='time', value=['08:30:00', 3600000000, 0])]
+    """
+    if isinstance(value, dict):
+        return {key: long_form(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [long_form(item) for item in value]
+    if not isinstance(value, Tagged):
+        return value
+    parts = in_parts(value.value) if value.tag in TAGS and isinstance(value.value, str) else None
+    return Tagged(value.tag, long_form(value.value) if parts is None else [*parts, 0])

@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
+from stepfork.cassette import shared
 from stepfork.cassette.emitter import emit_document
+from stepfork.cassette.fields import Fault
 from stepfork.cassette.reader import parse_document
 from stepfork.cassette.values import TAGS, BadValue, Unsupported, decode, encode
-from stepfork.core.canonical import canonical_text
+from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.model import Tagged
 
 FAR = dt.timezone(dt.timedelta(hours=-3, minutes=7))
@@ -108,6 +110,29 @@ def test_an_offset_in_the_long_form_is_the_same_value() -> None:
         assert plain == encode(dt.datetime(2026, 11, 29, 8, 30, tzinfo=dt.timezone(dt.timedelta(hours=1))))
     plain = parse_document('v: !time ["08:30:00", -12600000000, 0]\n', known_tags=TAGS)["v"]
     assert plain == Tagged("time", "08:30:00-03:30")
+
+
+def test_a_shared_value_fits_its_name_with_offsets_in_either_form() -> None:
+    zone = dt.timezone(dt.timedelta(hours=1))
+    value = encode(
+        {"rows": [(dt.datetime(2026, 1, 1, hour, tzinfo=zone), dt.time(hour)) for hour in range(9)]}
+    )
+    long = {
+        "rows": [
+            Tagged(
+                "tuple",
+                [
+                    Tagged("datetime", [f"2026-01-01T{hour:02}:00:00", 3_600_000_000, 0]),
+                    Tagged("time", f"{hour:02}:00:00"),
+                ],
+            )
+            for hour in range(9)
+        ]
+    }
+    for form in (value, long):
+        assert shared.values_of({"shared": {digest(form)[:8]: value}}) == {digest(form)[:8]: value}
+    with pytest.raises(Fault, match="the value was changed"):
+        shared.values_of({"shared": {digest({})[:8]: value}})
 
 
 def test_C17_C21_values_keep_their_types() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import openai
 import pytest
 import yaml
+from support.readers_agree import readers_agree
 
 import stepfork
 from stepfork import codecs
@@ -322,6 +323,7 @@ def test_a_file_with_offsets_in_the_long_form_replays_and_stays(make_module: Any
     body += f'sha256: "{hashlib.sha256(body.encode()).hexdigest()}"\n'
     path.write_text(body, "utf-8")
     assert stepfork.load(path).calls[0].result == answer
+    readers_agree(path)
     with stepfork.replay(path, integrity="error"):
         assert repr(tools.agent()) == repr(answer)
     with stepfork.record(path, tools=[f"{tools.__name__}:opened"]):
