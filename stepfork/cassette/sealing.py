@@ -45,7 +45,8 @@ def seal(cassette: StoredCassette) -> int:
         if at == len(slices) - 1:
             text, document = _without_checksum(text, document)
         if not _is_plain(text, document):
-            text, anew = emitter.emit_document(document), anew + 1
+            first = {key: document[key] for key in ("depth",) if key in document}  # where it is looked for
+            text, anew = emitter.emit_document(first | document), anew + 1
         texts.append(text)
     data = integrity.sealed(SEPARATOR.join(texts)).encode("utf-8", "surrogatepass")
     real = Path(os.path.realpath(path))

@@ -154,6 +154,7 @@ def test_what_an_edit_brought_into_another_style_is_read_the_same_once_it_is_sea
     assert stepfork.load(path) == before
     assert [call.mark for call in sealed.all_recorded()] == marks
     assert [call.name for call in sealed.trajectory().calls[0].children] == ["lookup"]
+    assert sealed.tops == [0]  # told by the first words of each document
 
 
 @pytest.mark.parametrize("cut", ["", "\n", "\n\n", "\nsha256: wrong\n\n\n", "\nsha256: wrong\n# more\n"])
