@@ -24,6 +24,7 @@ from yaml.events import (
     StreamStartEvent,
 )
 
+from stepfork.cassette import moments
 from stepfork.cassette.emitter import OWN_TAGS, TAGGED
 from stepfork.cassette.floats import CODES, unpack
 from stepfork.cassette.scalars import MAX_DEPTH, SURROGATES, Ambiguous, read_plain, unescape_surrogates
@@ -125,7 +126,7 @@ def build(next_event: Callable[[], Any], known_tags: frozenset[str]) -> dict[str
                 value, inner = container, tag
                 container, key, tag = stack.pop()
                 if inner is not None:
-                    value = Tagged(inner, value) if inner != TAGGED else _unwrapped(value, known_tags)
+                    value = _of_tag(inner, value) if inner != TAGGED else _unwrapped(value, known_tags)
             if key is None:
                 container.append(value)
             else:
@@ -238,8 +239,12 @@ def _unwrapped(value: dict[str, Any], known_tags: frozenset[str]) -> Tagged:
     if len(value) == 1:
         ((tag, content),) = value.items()
         if tag in known_tags:
-            return Tagged(tag, content)
+            return _of_tag(tag, content)
     raise _Problem(_NO_WRAP)
+
+
+def _of_tag(tag: str, content: Any) -> Tagged:
+    return Tagged(tag, moments.spelled(content) if tag in moments.TAGS else content)
 
 
 # -- wording ----------------------------------------------------------------------------------------

@@ -11,15 +11,16 @@ from typing import Any, Final
 from stepfork.cassette import fields
 from stepfork.cassette.fields import Fault
 from stepfork.cassette.placed import check_at
-from stepfork.cassette.values import BadValue, checks
-from stepfork.cassette.values.holders import WHOLE, check_fields, holder_of, likeness
-from stepfork.cassette.values.plain_parts import step
-from stepfork.cassette.values.wholes import forms_fit
+from stepfork.cassette.values import IMPORTED, BadValue, checks
+from stepfork.cassette.values.holders import Holder, check_fields, holder_of, likeness
+from stepfork.cassette.values.plain_parts import Place, step
+from stepfork.cassette.values.wholes import BY_STATE, forms_fit
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 from stepfork.core.placeholder_texts import MARK
 
 _IN_TUPLE: Final = re.compile(r"([^.\[]+)\[([0-9]{1,9})\]")
+_STEP: Final = re.compile(r"[.\[]")
 _ROOT: Final = re.compile(r"[^.\[]*")
 _NAMED: Final = "<"  # begins what stands for a secret or a directory, which are of another length
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
@@ -81,13 +82,13 @@ def _check_changed(field: str, before: Plain, after: Plain, ran: bool) -> None:
         other = f"{other} of another class" if other == what else other
         raise Fault(field, f"the argument is {what}, and no call makes {other} of it")
     if not holder.filled:
-        old, new = holder.plain_parts(before), holder.plain_parts(after)
+        old, new = _parts(holder, before), _parts(holder, after)
         if list(old) != list(new) or (not ran and not old):
             raise Fault(field, f"the argument is {what}, which stays as it is: only what is in it may change")
         for place, part in old.items():
             if canonical_text(part) != canonical_text(new[place]):
                 _check_changed(field + step(place), part, new[place], ran)
-    elif WHOLE in (holder, holder_of(after)):
+    elif holder.by_form or ((other_holder := holder_of(after)) is not None and other_holder.by_form):
         widened = MARK in canonical_text([before, after])  # an array of texts in which a secret was replaced
         if not ran and not widened and not forms_fit(before, after):
             raise Fault(field, f"the argument is {what} that cannot become this in place")
@@ -112,14 +113,16 @@ def _check_places(
             raise Fault(f"{above}{field}", "only what has 'changed' may say this")
     if not kept and not replaced:
         return
-    now, then = _places(changed), _places(args)
+    (now, made_now), (then, made_then) = _places(changed), _places(args)
     for at, place in enumerate(replaced):
-        _check_place(f"{above}replaced[{at}]", place, place in now, "afterwards")
+        _check_place(
+            f"{above}replaced[{at}]", place, place in now or _is_inside(place, made_now), "afterwards"
+        )
     for place, origin in kept.items():
         field, old = f"{above}kept.{place}", str(origin)
-        _check_place(field, place, place in now, "afterwards")
+        _check_place(field, place, place in now or _is_inside(place, made_now), "afterwards")
         root = _ROOT.match(old)
-        known = old in then or (ran and root is not None and root[0] in args)
+        known = old in then or _is_inside(old, made_then) or (ran and root is not None and root[0] in args)
         _check_place(field, old, known, "in the arguments")
 
 
@@ -128,17 +131,29 @@ def _check_place(field: str, place: str, is_known: bool, when: str) -> None:
         raise Fault(field, f"no list, mapping or object is at {fields.shown(place)} {when}")
 
 
-def _places(forms: dict[str, Plain]) -> set[str]:
-    """The places of all that can be filled anew."""
+def _parts(holder: Holder, form: Plain) -> dict[Place, Plain]:
+    """The parts that a form shows: what a codec or a constructor makes of one, only these know."""
+    return {} if holder.by_form else holder.plain_parts(form, IMPORTED)
+
+
+def _is_inside(place: str, made: set[str]) -> bool:
+    """Whether a place is inside of an object that a codec or a constructor makes."""
+    return any(place[: found.start()] in made for found in _STEP.finditer(place))
+
+
+def _places(forms: dict[str, Plain]) -> tuple[set[str], set[str]]:
+    """The places of all that can be filled anew; and of what codecs and constructors make."""
     found: set[str] = set()
+    made: set[str] = set()
     todo: list[tuple[str, Plain]] = list(forms.items())
     while todo:
         path, form = todo.pop()
         holder = holder_of(form)
         if holder is not None:
             found |= {path} if holder.filled else set()
-            todo += [(path + step(place), part) for place, part in holder.plain_parts(form).items()]
-    return found
+            made |= {path} if holder.by_form and isinstance(form, Tagged) and form.tag in BY_STATE else set()
+            todo += [(path + step(place), part) for place, part in _parts(holder, form).items()]
+    return found, made
 
 
 # -- left, written ----------------------------------------------------------------------------------

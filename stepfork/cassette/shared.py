@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from stepfork.cassette.fields import Fault
+from stepfork.cassette.moments import long_form
 from stepfork.core.canonical import canonical_text, digest
 from stepfork.core.model import Plain, Tagged
 
@@ -223,7 +224,8 @@ def values_of(document: dict[str, Plain]) -> dict[str, Plain]:
             raise Fault(path, "a name is 8 to 64 hexadecimal digits")
         if _holds_reference(value):
             raise Fault(path, "a shared value holds no reference itself: write the value out")
-        if not (fits := digest(value, in_order=True)).startswith(name):
+        fits, other = (digest(form, in_order=True) for form in (value, long_form(value)))
+        if not fits.startswith(name) and not other.startswith(name):
             raise Fault(
                 path,
                 f"the value was changed: call it '{fits[: len(name)]}', here and after every '!shared'",

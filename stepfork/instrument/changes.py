@@ -8,12 +8,12 @@ the body did, ``kept`` and ``replaced`` name the places.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, Final
 
 from stepfork.cassette.values import BadValue, ClassPolicy, Unsupported, encode, type_name
-from stepfork.cassette.values.holders import WHOLE, Holder, holder_of
+from stepfork.cassette.values.holders import Holder, holder_of
 from stepfork.cassette.values.plain_parts import Place
 from stepfork.cassette.values.state import state_of
 from stepfork.cassette.values.wholes import inner_of
@@ -49,6 +49,7 @@ class Watched:
         self._roots: dict[str, Node] = {}
         self._nodes: list[HolderNode] = []
         self._inner: list[Node] = []  # those in sets and keys, which have no place
+        self._opened: set[int] = set()  # objects whose attributes are nodes already
         self._beside: list[tuple[Node, Plain]] = []  # attributes of lists and dicts of the user's own kinds
         for name, plain in before.items():
             if can_change(plain):
@@ -61,7 +62,11 @@ class Watched:
             return Node(value, before, place, above)
         node = HolderNode(value, before, place, above, holder)
         self._nodes.append(node)
-        forms = holder.plain_parts(before)
+        if holder.by_form:
+            if id(value) in self._opened:
+                return node
+            self._opened.add(id(value))
+        forms = holder.plain_parts(before, self._classes)
         for at, part in holder.parts(value, self._classes).items():
             form = forms.get(at)
             known = type(form) in _SCALARS
@@ -72,7 +77,7 @@ class Watched:
         """Takes down also what only a recording needs: what has no place in the plain form."""
         for node in self._nodes:
             kind = type(node.value)
-            if kind is list or (kind is dict and _TEXT.issuperset(map(type, node.keys))):
+            if node.loose or kind is list or (kind is dict and _TEXT.issuperset(map(type, node.keys))):
                 continue
             for item in inner_of(node.value):
                 form = encode(item, node.path, self._classes)
@@ -97,21 +102,32 @@ class Watched:
 
     def shares(self, other: Watched) -> bool:
         """Whether one object is among the arguments of both."""
-        known = {id(node.value) for node in self._nodes if node.holder.filled}
-        return any(id(node.value) in known for node in other._nodes)
+        known = {id(node.value) for node in self._nodes if node.holder.filled and not node.loose}
+        return any(id(node.value) in known for node in other._nodes if not node.loose)
 
     def changed_under(self, other: Watched) -> HolderNode | None:
         """An object of both that is not what it was when either began."""
-        theirs = {id(node.value): node for node in other._nodes if node.holder.filled}
+        theirs = {id(node.value): node for node in other._nodes if node.holder.filled and not node.loose}
         for node in self._nodes:
-            known = theirs.get(id(node.value))
+            known = None if node.loose else theirs.get(id(node.value))
             if known is not None and self._is_altered(node) and other._is_altered(known):
                 return node
         return None
 
     def is_stale(self) -> bool:
         """Whether something holds something else now."""
-        return any(map(self._is_altered, self._nodes)) or self._altered_inside() is not None
+        return any(True for _ in self._altered()) or self._altered_inside() is not None
+
+    def _altered(self) -> Iterator[HolderNode]:
+        """What holds something else now. An attribute counts only where its object's form says so too."""
+        still: set[int] = set()
+        for node in self._nodes:
+            if node.loose and id(node.above) in still:
+                still.add(id(node))
+            elif self._is_altered(node):
+                yield node
+            elif node.holder.by_form:
+                still.add(id(node))
 
     def _altered_inside(self) -> Node | None:
         """Of what has no place, the first that holds something else now."""
@@ -128,7 +144,7 @@ class Watched:
         Raises:
             Unsupported: for a change that cannot be made again in place.
         """
-        altered = [node for node in self._nodes if self._is_altered(node)]
+        altered = list(self._altered())
         if (inside := self._altered_inside()) is not None:
             raise _refused(inside)
         if not altered:
@@ -145,7 +161,11 @@ class Watched:
                 if seen.said() > said or not identical(root.before, after):
                     changed[name] = after
         for node in altered:
-            if id(node.value) not in filled and (node.holder.filled or self._reads_otherwise(node)):
+            if (
+                not node.loose
+                and id(node.value) not in filled
+                and (node.holder.filled or self._reads_otherwise(node))
+            ):
                 raise _refused(node)  # nothing reaches it any more, but the caller may hold it
         for inner in self._inner:  # a set keeps what is in it, nothing else that is filled as a whole does
             above = inner.above
@@ -167,7 +187,7 @@ class Watched:
             items = value if kind is list else value.values()
             if all(map(is_, items, node.held)) and (kind is list or all(map(is_, value, node.keys))):
                 return False
-        if holder is WHOLE:
+        if holder.by_form:
             return self._reads_otherwise(node)
         now = holder.parts(value, self._classes)
         if list(now) != list(node.parts) or holder.beyond(value) != node.beyond:
@@ -181,7 +201,7 @@ class Watched:
             BadValue: where they do not fit these.
         """
         changed, kept, replaced = (recorded.get(field) for field in ("changed", "kept", "replaced"))
-        told = _Told(self._nodes, kept or {}, replaced or [])
+        told = _Told(self._nodes, kept or {}, replaced or [], self._classes)
         fills: list[Callable[[], None]] = []  # all of them at once, when it is known what goes where
         for name, after in changed.items() if isinstance(changed, dict) else ():
             if name in self._roots:
@@ -230,8 +250,9 @@ class _Seen:
     """While recording, the objects themselves say it; where it goes another way, that is taken down."""
 
     def __init__(self, nodes: list[HolderNode], classes: ClassPolicy) -> None:
-        self._known: dict[int, Node] = {id(node.value): node for node in nodes if node.holder.filled}
-        self._classes = classes
+        first = sorted(nodes, key=lambda node: not node.loose)  # places that are sure come last, and stay
+        self._known: dict[int, Node] = {id(node.value): node for node in first if node.holder.filled}
+        self.classes = classes
         self.kept: dict[str, str] = {}
         self.replaced: list[str] = []
 
@@ -252,7 +273,7 @@ class _Seen:
         return not node.touched
 
     def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
-        return holder.parts(actual, self._classes)
+        return {} if actual is None else holder.parts(actual, self.classes)
 
     def said(self) -> int:
         """How much was taken down."""
@@ -262,7 +283,8 @@ class _Seen:
 class _Told:
     """On replay the recording says it."""
 
-    def __init__(self, nodes: list[HolderNode], kept: Any, replaced: Any) -> None:
+    def __init__(self, nodes: list[HolderNode], kept: Any, replaced: Any, classes: ClassPolicy) -> None:
+        self.classes = classes
         self._known: dict[str, Node] = {node.path: node for node in nodes}
         self._kept: dict[str, str] = kept
         self._replaced = frozenset(replaced)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.machinery
-import importlib.util
 import inspect
 import pkgutil
 import sys
@@ -33,6 +31,7 @@ from stepfork.instrument.discovery import Found, tools_of
 from stepfork.instrument.function_kind import kind_of
 from stepfork.instrument.function_search import Search
 from stepfork.instrument.import_watch import ImportWatch
+from stepfork.instrument.importable import exists, may_come
 from stepfork.instrument.tool_patterns import Pattern, parse_pattern
 from stepfork.instrument.wrapping import Wrappings
 from stepfork.session import active
@@ -160,7 +159,7 @@ class Hooks:
             ConfigError: naming the pattern.
         """
         for pattern in map(parse_pattern, tools):
-            if not pattern.has_wildcard and pattern.module not in sys.modules and not _exists(pattern.module):
+            if not pattern.has_wildcard and pattern.module not in sys.modules and not exists(pattern.module):
                 raise ConfigError(
                     f"tools: there is no module {pattern.module!r} (from the pattern {pattern.text!r}); "
                     "correct the name, or make the module importable from here"
@@ -171,7 +170,7 @@ class Hooks:
         with self._lock:
             known = [known for swapped in self._tools.values() for known in swapped.names()]
             patterns = [pattern for hold in self._holds for pattern in hold.patterns]
-        return any(name in (own, f"{module}:{own}") for own, module in known) or any(map(_may_come, patterns))
+        return any(name in (own, f"{module}:{own}") for own, module in known) or any(map(may_come, patterns))
 
     def tool_names(self) -> set[str]:
         """The names of the patched tools."""
@@ -315,49 +314,3 @@ def _first_parameter(found: Found) -> str | None:
 def _executing(module: ModuleType) -> bool:
     """Whether its import has not ended yet; its hook comes when it has."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
-
-
-def _may_come(pattern: Pattern) -> bool:
-    """Whether a module that the pattern means can still be imported; runs no code to find out."""
-    if not pattern.has_wildcard:
-        return pattern.module not in sys.modules
-    segments = pattern.module.split(".")
-    above = next(at for at, segment in enumerate(segments) if "*" in segment)
-    to_search = [".".join(segments[:above])]
-    while to_search:
-        package = to_search.pop()
-        if package and package not in sys.modules:
-            return True
-        places = getattr(sys.modules.get(package), "__path__", None) if package else None
-        for module in pkgutil.iter_modules(places, f"{package}." if package else ""):
-            if module.name not in sys.modules and (module.ispkg or pattern.matches_module(module.name)):
-                return True
-            if module.ispkg:
-                to_search.append(module.name)
-    return False
-
-
-def _exists(name: str) -> bool:
-    """Whether a module of that name could be imported; runs no package's code to find out."""
-    parts = name.split(".")
-    path: Any = None
-    for at in range(1, len(parts) + 1):
-        full = ".".join(parts[:at])
-        loaded = sys.modules.get(full)
-        if loaded is not None:
-            path = getattr(loaded, "__path__", None)
-        else:
-            try:
-                spec = (
-                    importlib.util.find_spec(full)
-                    if at == 1
-                    else importlib.machinery.PathFinder.find_spec(full, path)
-                )
-            except (ImportError, ValueError):
-                return False
-            if spec is None:
-                return False
-            path = spec.submodule_search_locations
-        if path is None and at < len(parts):
-            return False
-    return True

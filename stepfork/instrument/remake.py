@@ -24,6 +24,7 @@ class Node:
 
     __slots__ = ("above", "before", "place", "value")
     holder: Holder | None = None
+    loose = False
     parts: Mapping[Place, Node] = MappingProxyType({})
     touched = False
 
@@ -47,16 +48,18 @@ class HolderNode(Node):
     """One that holds something: `parts` are its nodes by place.
 
     `keys` and `held` are those of a plain dict or list, `beyond` what any object holds beyond its parts;
-    `touched` says that it, or what is in it, holds something else now.
+    `touched` says that it, or what is in it, holds something else now, `loose` that it is an attribute of
+    an object whose form alone says whether it has changed.
     """
 
-    __slots__ = ("beyond", "held", "holder", "keys", "parts", "touched")
+    __slots__ = ("beyond", "held", "holder", "keys", "loose", "parts", "touched")
 
     def __init__(
         self, value: Any, before: Plain, place: Place, above: HolderNode | None, holder: Holder
     ) -> None:
         super().__init__(value, before, place, above)
         self.holder: Holder = holder
+        self.loose = above is not None and (above.loose or above.holder.by_form)
         self.beyond = holder.beyond(value)
         self.parts: dict[Place, Node] = {}
         self.keys: list[Any] = []
@@ -102,6 +105,8 @@ Plan: TypeAlias = Kept | Fresh | Filled
 class Guide(Protocol):
     """Says whether it goes as one would think."""
 
+    classes: ClassPolicy
+
     def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
         """Which of the caller's objects stands at a place afterwards, `node` or another; True: a new one that
         is made of it."""
@@ -110,7 +115,7 @@ class Guide(Protocol):
         """Whether nothing is said of the places inside of one."""
 
     def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
-        """What the object at that place holds now, where that is known."""
+        """What the object at that place holds now, where that is known; `actual` is None where it is not."""
 
 
 def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any = None) -> Plan:
@@ -124,10 +129,12 @@ def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any =
     if node is not None and (node.holder is None or likeness(node.before) != likeness(after)):
         node, new = None, False
     fits = node is not None and (new or holder.fits(node.value, node.before, after))
-    parts, now = holder.plain_parts(after), guide.parts(holder, actual)
+    parts, now = holder.plain_parts(after, guide.classes), guide.parts(holder, actual)
+    if holder.by_form:
+        parts = {} if node is None else {place: parts[place] for place in node.parts if place in parts}
     if not fits and not parts:
         return Fresh(after)
-    origins: Mapping[Place, Node] = {} if node is None else _origins(holder, node, parts)
+    origins: Mapping[Place, Node] = {} if node is None else _origins(guide, holder, node, parts)
     planned = {
         place: plan(guide, origins.get(place), part, path + step(place), now.get(place))
         for place, part in parts.items()
@@ -135,11 +142,12 @@ def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any =
     return Filled(node if fits else None, after, holder, planned, new)
 
 
-def _origins(holder: Holder, node: Node, parts: dict[Place, Plain]) -> Mapping[Place, Node]:
+def _origins(guide: Guide, holder: Holder, node: Node, parts: dict[Place, Plain]) -> Mapping[Place, Node]:
     """The nodes of which the parts may be made."""
     if not holder.by_order:
         return node.parts
-    sources = _sources(list(holder.plain_parts(node.before).values()), list(parts.values()))
+    before = holder.plain_parts(node.before, guide.classes)
+    sources = _sources(list(before.values()), list(parts.values()))
     return {at: node.parts[old] for at, old in sources.items() if old in node.parts}
 
 

@@ -86,6 +86,21 @@ TOOLS = """
         def __eq__(self, other):
             return isinstance(other, Money) and vars(self) == vars(other)
 
+    class Box:
+        def __init__(self, items=(), note=None):
+            self.items, self.note, self.seen = list(items), note, []
+            self.lock = threading.Lock()
+        def __repr__(self):
+            return f"Box({self.items!r}, {self.note!r})"
+        def __eq__(self, other):
+            return isinstance(other, Box) and repr(self) == repr(other)
+
+    @dataclass
+    class LockedRows:
+        rows: Any
+        def __post_init__(self):
+            self.lock = threading.Lock()
+
     def edit(root, program):
         known = holders(root)
         for op, at, to, place in program:
@@ -263,6 +278,19 @@ ROWS: list[tuple[str, str, str]] = [
     ("Money(5)", "v.cents = 7", ""),
     ("[Money(5), Money(6)]", "v.pop(0).cents; v[0].cents = 7", "v[1]"),
     ("State(inner=Locked('a'))", "v.inner.name = 'b'", "v.inner, v.inner.lock"),
+    ("Box([1])", "v.items.append('x')", "v.items, v.lock"),
+    ("Box([1])", "v.items = v.items + ['x']", "v.items"),
+    ("Box([1])", "v.note = 'b'", "v.items"),
+    ("Box([1])", "v.note = {'b': [1]}; v.note['b'].append(2)", "v.items"),
+    ("Box([[1], {'a': [2]}])", "v.items[0].append(3); v.items[1]['a'] = [4]", "*v.items, v.items[1]['a']"),
+    ("Box([1], {'a': []})", "v.items.pop(); v.note['a'].append(v.items)", "v.items, v.note, v.note['a']"),
+    ("Box([1], State())", "v.note.todo.append(1); v.note.step = 2", "v.note, v.note.todo"),
+    ("Box([Box([1])])", "v.items[0].items.append(2); v.items.append(3)", "v.items, v.items[0].items"),
+    ("[Box([1]), Box([2])]", "v.reverse(); v[0].items.append(3)", "v[0], v[0].items, v[1].items"),
+    ("{'b': Box([1]), 'r': [2]}", "v['b'].items = v['r']; v['r'].append(3)", "v['r'], v['b'].items"),
+    ("{'b': Box([1])}", "it = Box([], 'n'); it.items = v['b'].items; v['b'] = it", "v['b'].items, v['b']"),
+    ("LockedRows([1])", "v.rows.append(2)", "v.rows, v.lock"),
+    ("LockedRows([1])", "v.rows = [1, 2]", "v.rows, v.lock"),
 ]  # fmt: skip
 
 
@@ -272,6 +300,7 @@ def test_the_change_is_made_to_the_callers_object(
 ) -> None:
     """`held` are objects inside of it that the caller holds on to."""
     codecs.register(tools.Money, "test-money", lambda it: it.cents, tools.Money)
+    codecs.register(tools.Box, "test-box", lambda it: [it.items, it.note], lambda held: tools.Box(*held))
     names = {**vars(tools), "np": np, "pd": pd, "io": io, "SimpleNamespace": SimpleNamespace}
 
     def agent() -> Any:
@@ -287,6 +316,87 @@ def test_the_change_is_made_to_the_callers_object(
         both(agent)
     finally:
         codecs.unregister("test-money")
+        codecs.unregister("test-box")
+
+
+@pytest.fixture
+def box(tools: Any) -> Any:
+    codecs.register(tools.Box, "test-box", lambda it: [it.items, it.note], lambda held: tools.Box(*held))
+    yield tools.Box
+    codecs.unregister("test-box")
+
+
+def test_what_a_codec_does_not_tell_is_neither_refused_nor_done_again(
+    tools: Any, path: Path, box: Any
+) -> None:
+    programs = {
+        "v.seen.append(1)": "Box([1], None)",
+        "it = v.items; v.items = []; it.append(2)": "Box([], None)",
+        "v.items.append(2); v.seen.append(v.items)": "Box([1, 2], None)",
+        "v.lock = None; v.seen = v.items; v.items.append(2)": "Box([1, 2], None)",
+    }
+
+    def agent() -> list[str]:
+        values = [box([1]) for _ in programs]
+        for value, program in zip(values, programs, strict=True):
+            tools.do(value, program)
+        return list(map(repr, values))
+
+    with stepfork.record(path, tools=[f"{tools.__name__}:do"]):
+        assert agent() == list(programs.values())
+    with stepfork.replay(path):
+        assert agent() == list(programs.values())
+    first = path.read_text("utf-8").split("---\n")[1]
+    assert "changed" not in first
+    assert "replaced" not in first
+
+
+def test_a_list_in_an_object_with_a_codec_and_among_the_arguments_is_one(
+    tools: Any, path: Path, box: Any
+) -> None:
+    def agent() -> list[Any]:
+        rows: list[Any] = [1]
+        held = {"rows": rows, "box": box()}
+        held["box"].items = rows
+        tools.do(held, "v['box'].items.append(2)")
+        return [rows, held["box"].items is rows, held["rows"] is rows]
+
+    with stepfork.record(path, tools=[f"{tools.__name__}:do"]):
+        assert agent() == [[1, 2], True, True]
+    with stepfork.replay(path):
+        assert agent() == [[1, 2], True, True]
+
+
+def test_objects_with_codecs_that_make_each_other_have_an_end(make_module: Any, path: Path) -> None:
+    tools = make_module(
+        """
+        class Node:
+            def __init__(self, name, rows=(), up=None):
+                self.name, self.rows, self.up = name, list(rows), up or []
+        def do(node):
+            node.rows.append("x")
+        def again(held):
+            node = Node(*held)
+            node.up = [Node(node.name, node.rows)]
+            node.up[0].up = [node]
+            return node
+        """
+    )
+    codecs.register(tools.Node, "test-node", lambda node: [node.name, node.rows], tools.again)
+
+    def agent() -> list[str]:
+        node = tools.again(["a", []])
+        rows = node.rows
+        tools.do(node)
+        return rows
+
+    try:
+        with stepfork.record(path, tools=[f"{tools.__name__}:do"]):
+            assert agent() == ["x"]
+        with stepfork.replay(path):
+            assert agent() == ["x"]
+    finally:
+        codecs.unregister("test-node")
 
 
 REFUSED: list[tuple[str, str]] = [
@@ -300,12 +410,13 @@ REFUSED: list[tuple[str, str]] = [
     ("np.array([[1], None], dtype=object)", "v[0].append(2)"),
     ("pd.DataFrame({'a': [[1], None]})", "v['a'][0].append(2)"),
     ("Log([1])", "v.note = 'b'"),
+    ("{'b': Box([1])}", "v['b'].items.append(2); v['b'] = Box(['x'])"),
 ]
 
 
 @pytest.mark.parametrize(("make", "program"), REFUSED, ids=[" ".join(row) for row in REFUSED])
 def test_a_change_that_cannot_be_made_again_is_refused(
-    tools: Any, path: Path, make: str, program: str
+    tools: Any, path: Path, box: Any, make: str, program: str
 ) -> None:
     value = made(make, {**vars(tools), "np": np, "pd": pd})
     with pytest.raises(stepfork.RecordingError) as caught:  # noqa: SIM117

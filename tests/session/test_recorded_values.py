@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 import yaml
+from support.readers_agree import readers_agree
 
 import stepfork
 from stepfork import codecs
@@ -297,3 +300,32 @@ def test_secrets_in_objects_are_replaced(tools: Any, path: Path, make_module: An
     assert "correct horse" not in path.read_text("utf-8")
     with stepfork.replay(path):
         assert holder.login() == holder.Login("bob", "<secret:password:1>")
+
+
+def test_a_file_with_offsets_in_the_long_form_replays_and_stays(make_module: Any, tmp_path: Path) -> None:
+    tools = make_module(
+        """
+        import datetime
+        zone = datetime.timezone(datetime.timedelta(hours=1))
+        def opened(at):
+            return at.replace(hour=9)
+        def agent():
+            return opened(datetime.datetime(2026, 11, 29, 8, 30, tzinfo=zone))
+        """
+    )
+    path = tmp_path / "run.yaml"
+    with stepfork.record(path, tools=[f"{tools.__name__}:opened"]):
+        answer = tools.agent()
+    text = path.read_text("utf-8")
+    assert 'at: !datetime "2026-11-29T08:30:00+01:00"' in text
+    assert 'result: !datetime "2026-11-29T09:30:00+01:00"' in text
+    body = re.sub(r'"([^"]+)\+01:00"', r'["\1", 3600000000, 0]', text.partition("sha256:")[0])
+    body += f'sha256: "{hashlib.sha256(body.encode()).hexdigest()}"\n'
+    path.write_text(body, "utf-8")
+    assert stepfork.load(path).calls[0].result == answer
+    readers_agree(path)
+    with stepfork.replay(path, integrity="error"):
+        assert repr(tools.agent()) == repr(answer)
+    with stepfork.record(path, tools=[f"{tools.__name__}:opened"]):
+        tools.agent()
+    assert path.read_text("utf-8").count("3600000000") == 2

@@ -62,7 +62,25 @@ def read(path: Path) -> dict[str, Any]:
     for at, call in enumerate(full):
         requests.append(request_of(call, at, places, requests))
     found = [in_full(call, requests[at]) for at, call in enumerate(full)]
-    return {"header": parsed[0], "calls": in_order_of_start(full, found) if partial else found, "end": end}
+    calls = in_order_of_start(full, found) if partial else found
+    return {
+        part: with_offsets(value) for part, value in (("header", parsed[0]), ("calls", calls), ("end", end))
+    }
+
+
+def with_offsets(value: Any) -> Any:
+    """An offset of whole minutes is the same in a text and beside it."""
+    if isinstance(value, list):
+        return [with_offsets(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    for tag in ("\0datetime", "\0time"):
+        if [*value] == [tag] and isinstance(value[tag], list):
+            text, zone, fold = value[tag]
+            if type(zone) is int and zone and not zone % 60_000_000 and not fold:
+                hours, minutes = divmod(abs(zone) // 60_000_000, 60)
+                return {tag: f"{text}{'+' if zone > 0 else '-'}{hours:02}:{minutes:02}"}
+    return {key: with_offsets(item) for key, item in value.items()}
 
 
 def as_it_was(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 A *holder* is one shape of values whose parts have places: a sequence, a tuple, a mapping, attributes. It
 gives the parts of an object and those of its plain form under the same places, and fills an object anew.
-`WHOLE` is for what is filled as a whole (`wholes`); what has no holder never changes.
+What has no parts is filled as a whole (`wholes`); what has no holder never changes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from stepfork.cassette.values.classes import is_attrs
 from stepfork.cassette.values.faults import BadValue
+from stepfork.cassette.values.looking import looks
 from stepfork.cassette.values.models import fields_set, is_model, parts_of_model, put_parts
 from stepfork.cassette.values.plain_parts import (
     Place,
@@ -26,7 +27,7 @@ from stepfork.cassette.values.plain_parts import (
 from stepfork.cassette.values.policy import ClassPolicy
 from stepfork.cassette.values.state import put_state, replace_state, state_of
 from stepfork.cassette.values.walk import Decoder, Encoder
-from stepfork.cassette.values.wholes import NEVER_CHANGE, fill_whole, fits_whole
+from stepfork.cassette.values.wholes import BY_STATE, NEVER_CHANGE, fill_whole, fits_whole
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
@@ -37,10 +38,12 @@ class Holder(Protocol):
     Attributes:
         by_order: whether its parts may be found at another place after a change.
         filled: whether an object of it can be given other parts.
+        by_form: whether it is another one only where its plain form is; what its parts are is its own affair.
     """
 
     by_order: bool
     filled: bool
+    by_form: bool
 
     def suits(self, value: Any) -> bool:
         """Whether an object is of this shape."""
@@ -51,7 +54,7 @@ class Holder(Protocol):
     def beyond(self, value: Any) -> Any:
         """What an object holds beyond its parts; it can be compared."""
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         """The plain forms of what it holds, by the same places."""
 
     def fits(self, held: Any, before: Plain, after: Plain) -> bool:
@@ -72,6 +75,7 @@ class _Holder:
 
     by_order = False
     filled = True
+    by_form = False
 
     def beyond(self, value: Any) -> Any:
         return None
@@ -92,7 +96,7 @@ class _Sequence(_Holder):
         kind: Any = list if isinstance(value, list) else deque
         return dict(enumerate(kind.__iter__(value)))
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         return dict(enumerate(items_of(form)))
 
     def fill(self, held: Any, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> None:
@@ -128,7 +132,7 @@ class _NamedTuple(_Tuple):
     def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
         return dict(zip(type(value)._fields, tuple.__iter__(value), strict=True))
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         return fields_of(form)
 
     def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
@@ -164,7 +168,7 @@ class _Mapping(_Holder):
         encoder = Encoder(classes)
         return dict(zip(places_of(encoder.encode(key, "key") for key in keys), keys, strict=True))
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         if isinstance(form, dict):
             return form
         pairs = pairs_of(form)
@@ -204,7 +208,7 @@ class _Attributes(_Holder):
     def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
         return state_of(value)
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         return fields_of(form)
 
     def fits(self, held: Any, before: Plain, after: Plain) -> bool:
@@ -232,7 +236,7 @@ class _Model(_Attributes):
     def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
         return {name: item for part in parts_of_model(value) for name, item in part.items()}
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         content: Any = form.value  # type: ignore[union-attr]
         return {
             name: item
@@ -252,20 +256,22 @@ class _Model(_Attributes):
 class _Whole(_Holder):
     """What is filled as a whole, or not at all."""
 
+    by_form = True
+
     def suits(self, value: Any) -> bool:
         return True
 
     def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
         return {}
 
-    def plain_parts(self, form: Plain) -> dict[Place, Plain]:
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
         return {}
 
     def fits(self, held: Any, before: Plain, after: Plain) -> bool:
         return fits_whole(held, before, after)
 
     def fill(self, held: Any, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> None:
-        fill_whole(held, form, classes)
+        fill_whole(held, form, classes, parts)
 
     def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
         return Decoder(classes).decode(form)
@@ -275,9 +281,43 @@ class _Frozen(_Whole):
     """What never changes, but may hold what does."""
 
     filled = False
+    by_form = False
 
 
-WHOLE: Final[Holder] = _Whole()
+class _Remade(_Whole):
+    """What a codec or its own constructor makes. Its parts are the attributes that this gives as they are."""
+
+    @looks
+    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+        held = state_of(value)
+        shown = self.plain_parts(Encoder(classes).encode(value, "value"), classes)
+        alike = {
+            at: form for at, form in shown.items() if repr(_form(held.get(str(at)), classes)) == repr(form)
+        }
+        return {at: held[str(at)] for at in alike}
+
+    @looks
+    def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
+        made = state_of(Decoder(classes).decode(form))
+        forms: dict[Place, Plain] = {name: _form(item, classes) for name, item in made.items()}
+        return {name: shown for name, shown in forms.items() if holder_of(shown) is not None}
+
+    def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
+        made = Decoder(classes).decode(form)
+        put_state(made, {str(at): part for at, part in parts.items()})
+        return made
+
+
+def _form(value: Any, classes: ClassPolicy) -> Plain:
+    """The form of a value; None for one that cannot be written."""
+    try:
+        return Encoder(classes).encode(value, "value")
+    except Exception:
+        return None
+
+
+_WHOLE: Final[Holder] = _Whole()
+_REMADE: Final[Holder] = _Remade()
 _SEQUENCE: Final[Holder] = _Sequence()
 _MAPPING: Final[Holder] = _Mapping()
 _ATTRIBUTES: Final[Holder] = _Attributes()
@@ -289,6 +329,7 @@ _BY_TAG: Final[dict[str, Holder]] = {
     **dict.fromkeys(("map", "counter", "defaultdict"), _MAPPING),
     **dict.fromkeys(("dataclass", "attrs", "namespace"), _ATTRIBUTES),
     "model": _Model(),
+    "custom": _REMADE,
 }
 _DECLARED: Final = frozenset({"dataclass", "attrs"})  # a model may have others beside its fields
 _OF_CLASSES: Final = frozenset({"dataclass", "attrs", "model", "namedtuple"})
@@ -306,9 +347,9 @@ def holder_of(form: Plain) -> Holder | None:
         return _MAPPING
     if not isinstance(form, Tagged) or form.tag in NEVER_CHANGE:
         return None
-    holder = _BY_TAG.get(form.tag, WHOLE)
-    by_constructor = form.tag in _OF_CLASSES and isinstance(form.value, dict) and "init" in form.value
-    return WHOLE if by_constructor else holder
+    if form.tag in _OF_CLASSES and isinstance(form.value, dict) and "init" in form.value:
+        return _REMADE if form.tag in BY_STATE else _WHOLE
+    return _BY_TAG.get(form.tag, _WHOLE)
 
 
 def check_fields(before: Plain, after: Plain) -> None:

@@ -30,6 +30,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from stepfork.cassette import moments
 from stepfork.cassette.values.faults import BadValue, Missing, Unsupported, type_name
 from stepfork.cassette.values.walk import Decoder, Encoder, Row, parts, text, whole
 from stepfork.core.model import Plain, Tagged
@@ -48,7 +49,7 @@ def _encode_moment(value: datetime | time, encoder: Encoder, path: str) -> Plain
     if zone is None:
         return [spelled, None, value.fold]
     try:
-        return [spelled, encode_zone(zone, encoder, path), value.fold]
+        return moments.spelled([spelled, encode_zone(zone, encoder, path), value.fold])
     except Unsupported:
         why = f"with a time zone of type {type(zone).__name__}"
         raise Unsupported(path, type_name(value), why) from None
@@ -59,7 +60,10 @@ def _moment_of(kind: type[datetime] | type[time]) -> Callable[[Any, Decoder], da
         if isinstance(content, str):
             if content.endswith("Z"):
                 return _naive(kind, content[:-1]).replace(tzinfo=UTC)
-            return _naive(kind, content)
+            parts = moments.in_parts(content)
+            if parts is None:
+                return _naive(kind, content)
+            return _naive(kind, parts[0]).replace(tzinfo=timezone(timedelta(microseconds=parts[1])))
         if not isinstance(content, list) or len(content) != 3 or content[2] not in (0, 1):
             raise BadValue("a text expected, or a text without zone, a zone, and a fold of 0 or 1")
         spelled, zone, fold = content
@@ -74,7 +78,9 @@ def _moment_of(kind: type[datetime] | type[time]) -> Callable[[Any, Decoder], da
 def _naive(kind: type[datetime] | type[time], spelled: str) -> datetime | time:
     made = kind.fromisoformat(spelled)
     if made.tzinfo is not None or (kind is datetime and "T" not in spelled):
-        raise BadValue(f"{spelled!r} is not as 2024-01-01T10:00:00, with [text, zone, fold] for another zone")
+        raise BadValue(
+            f"{spelled!r} is not as 2024-01-01T10:00:00, with Z or +01:00 behind it, or [text, zone, fold]"
+        )
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from stepfork.cassette.values.faults import BadValue, Unsupported
@@ -54,7 +54,7 @@ def fits_whole(held: Any, before: Plain, after: Plain) -> bool:
         return False
     if after.tag == "array":
         return bool(held.flags.writeable)
-    return after.tag not in _BY_STATE or _has_state(held)
+    return after.tag not in BY_STATE or _has_state(held)
 
 
 def forms_fit(before: Plain, after: Plain) -> bool:
@@ -68,7 +68,7 @@ def forms_fit(before: Plain, after: Plain) -> bool:
         return False
     if after.tag == "array":
         return bool(_measures(before.value) == _measures(after.value))
-    return after.tag in _FILLS
+    return after.tag in BY_STATE or after.tag in _FILLS
 
 
 def _measures(content: Any) -> Any:
@@ -84,10 +84,13 @@ def _has_state(held: Any) -> bool:
     return True
 
 
-def fill_whole(held: Any, form: Plain, classes: ClassPolicy) -> None:
-    """Brings an object to a form."""
+def fill_whole(held: Any, form: Plain, classes: ClassPolicy, parts: Mapping[Any, Any]) -> None:
+    """Brings an object to a form; `parts` are attributes that are at hand already."""
     assert isinstance(form, Tagged)
-    _FILLS[form.tag](held, form, classes)
+    if form.tag in BY_STATE:
+        _fill_state(held, form, classes, parts)
+    else:
+        _FILLS[form.tag](held, form, classes)
 
 
 def _fill_set(held: set[Any], form: Tagged, classes: ClassPolicy) -> None:
@@ -120,10 +123,11 @@ def _fill_pickled(held: Any, form: Tagged, classes: ClassPolicy) -> None:
         vars(held).get("_item_cache", {}).clear()  # columns that pandas before version 3 has at hand
 
 
-def _fill_state(held: Any, form: Tagged, classes: ClassPolicy) -> None:
+def _fill_state(held: Any, form: Tagged, classes: ClassPolicy, parts: Mapping[Any, Any]) -> None:
     """The attributes that the codec or the constructor makes; what cannot be written stays the caller's."""
     encoder = Encoder(classes)
     old, new = state_of(held), state_of(Decoder(classes).decode(form))
+    new |= {name: parts[name] for name in new.keys() & parts.keys()}
     for name in old.keys() & new.keys():
         try:
             encoder.encode(old[name], name)
@@ -133,11 +137,11 @@ def _fill_state(held: Any, form: Tagged, classes: ClassPolicy) -> None:
 
 
 _Fill = Callable[[Any, Tagged, ClassPolicy], None]
-_BY_STATE: Final[dict[str, _Fill]] = dict.fromkeys(("custom", "dataclass", "attrs"), _fill_state)
 _FILLS: Final[dict[str, _Fill]] = {
     "set": _fill_set,
     "bytearray": _fill_buffer,
     "array": _fill_array,
     **dict.fromkeys(("dataframe", "series", "bytes-stream", "text-stream"), _fill_pickled),
-    **_BY_STATE,
 }
+BY_STATE: Final = frozenset({"custom", "dataclass", "attrs"})
+"""Tags of what gets the attributes of a new object."""
