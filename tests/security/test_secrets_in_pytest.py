@@ -258,6 +258,17 @@ def test_C120_a_module_that_cannot_be_imported(project: Project) -> None:
     assert "RuntimeError: imported <secret:password:1>" in text
 
 
+def test_C120_a_doctest_that_fails(project: Project) -> None:
+    lines = [">>> import os, vault", ">>> vault.unlock('bob', os.environ['KEY'])", "'opened for bob'"]
+    project.write("one.txt", "\n".join([*lines, ">>> os.environ['KEY']", "'one'", ""]))
+    project.write("two.txt", "\n".join([*lines, ">>> raise RuntimeError(os.environ['KEY'])", ""]))
+    for more in ((), ("-p", "xdist", "-n", "2"), ("--tb=native",)):
+        text = shown(project, "--doctest-glob=*.txt", *more)
+        assert_hidden(text)
+        assert "    '<secret:password:1>'" in text
+        assert "RuntimeError: <secret:password:1>" in text
+
+
 def test_C120_what_one_test_learned_is_said_of_no_other(project: Project) -> None:
     """A word that was a secret in one test is a word in the next, unless a fixture of both learned it."""
     project.write(
