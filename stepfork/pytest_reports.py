@@ -90,8 +90,10 @@ def redact_outcome(report: pytest.TestReport | pytest.CollectReport, redact: Cal
         report.longrepr = redact(shown)
     elif isinstance(shown, tuple):
         report.longrepr = (shown[0], shown[1], redact(shown[2]))
-    elif shown is not None:
+    elif hasattr(shown, "reprtraceback"):
         _redact_representation(shown, redact)
+    elif shown is not None and redact(text := str(shown)) != text:  # a doctest's, or a plugin's own
+        report.longrepr = redact(text)
     report.sections = [(name, redact(text)) for name, text in report.sections]
 
 
@@ -166,15 +168,13 @@ def _property(name: str, value: object, redact: Callable[[str], str]) -> object:
 
 def _redact_representation(shown: Any, redact: Callable[[str], str]) -> None:
     links = list(getattr(shown, "chain", [])) or [
-        (getattr(shown, "reprtraceback", None), getattr(shown, "reprcrash", None), None)
+        (shown.reprtraceback, getattr(shown, "reprcrash", None), None)
     ]
     for frames, crash, _ in links:
         if crash is not None:
             crash.message = redact(crash.message)
         for entry in getattr(frames, "reprentries", ()):
             _redact_entry(entry, redact)
-    if isinstance(getattr(shown, "longrepr", None), str):
-        shown.longrepr = redact(shown.longrepr)
 
 
 def _redact_entry(entry: Any, redact: Callable[[str], str]) -> None:

@@ -258,6 +258,17 @@ def test_C120_a_module_that_cannot_be_imported(project: Project) -> None:
     assert "RuntimeError: imported <secret:password:1>" in text
 
 
+def test_C120_a_doctest_that_fails(project: Project) -> None:
+    lines = [">>> import os, vault", ">>> vault.unlock('bob', os.environ['KEY'])", "'opened for bob'"]
+    project.write("one.txt", "\n".join([*lines, ">>> os.environ['KEY']", "'one'", ""]))
+    project.write("two.txt", "\n".join([*lines, ">>> raise RuntimeError(os.environ['KEY'])", ""]))
+    for more in ((), ("-p", "xdist", "-n", "2"), ("--tb=native",)):
+        text = shown(project, "--doctest-glob=*.txt", *more)
+        assert_hidden(text)
+        assert "    '<secret:password:1>'" in text
+        assert "RuntimeError: <secret:password:1>" in text
+
+
 def test_C120_what_one_test_learned_is_said_of_no_other(project: Project) -> None:
     """A word that was a secret in one test is a word in the next, unless a fixture of both learned it."""
     project.write(
@@ -310,3 +321,30 @@ def test_C120_an_exported_test_that_fails(tmp_path: Path) -> None:
     text = shown(project, mode="replay")
     assert_hidden(text)
     assert "RuntimeError: final <secret:password:1>" in text
+
+
+def test_what_goes_to_the_terminal_or_into_an_id_is_shown_as_it_is(project: Project) -> None:
+    """The limits that docs/security.md names: where no report is made, none can be gone over."""
+    project.write(
+        "test_it.py",
+        HEAD
+        + """
+    import logging
+
+    @pytest.mark.parametrize("text", [K])
+    def test_id(text):
+        vault.unlock("bob", text)
+
+    def test_printed():
+        vault.unlock("bob", K)
+        logging.getLogger("agent").warning("logged " + K)
+        print("printed " + K)
+        raise RuntimeError("raised " + K)
+    """,
+    )
+    text = shown(project, "-s", "-o", "log_cli=true", "-p", "cacheprovider")
+    for line in (f"logged {K}", f"printed {K}", f"test_it.py::test_id[{K}]"):
+        assert line in text
+    assert f"test_id[{K}]" in project.read(".pytest_cache/v/cache/nodeids")
+    assert "RuntimeError: raised <secret:password:1>" in text
+    assert f"raised {K}" not in text
