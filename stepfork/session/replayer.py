@@ -26,6 +26,7 @@ from stepfork.errors import ConfigError, ReplayMismatchError
 from stepfork.session import active, faults
 from stepfork.session.live_answers import LiveAnswer, LiveAnswers, at_its_place, leaf_of
 from stepfork.session.play import Body, Play
+from stepfork.session.selectors import names_nothing, selects
 from stepfork.session.ticket import Ticket
 
 
@@ -87,6 +88,19 @@ class Replayer:
                     raise ConfigError(
                         f"through: {name!r} is no tool, and {self.cassette.path} has no call of it{hint}"
                     )
+
+    def check_live(self) -> None:
+        """Whether each selector of live calls names one, made or recorded.
+
+        Raises:
+            ConfigError: naming what is recorded.
+        """
+        if not (unnamed := self._live.unnamed()):
+            return
+        recorded = [one.call for one in self.cassette.all_recorded()]
+        for selector in unnamed:
+            if not any(selects(selector, call) for call in recorded):
+                raise ConfigError(names_nothing(selector, recorded, faults.shown(self.cassette.path)))
 
     def answer(
         self, call: Incoming, line: Line, inside: Body | Ticket | None = None

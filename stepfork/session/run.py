@@ -103,6 +103,8 @@ class Run:
         note: what was odd but not wrong, once it is closed.
         blocked: connections that were refused while it replayed, by ``host:port``, and how often.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
+
+    `live_is_for_it` says whether the setting `live` is meant for this session, and not for many.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Run:
         before_recording: Callable[[Run], Action] = lambda run: "record",
         classes: ClassPolicy = IMPORTED,
         directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
+        live_is_for_it: bool = True,
     ) -> None:
         self.path = path
         self.classes = classes
@@ -138,6 +141,7 @@ class Run:
         self.scope = Scope()
         self.strands = 0
         self.hands_over = hands_over
+        self._live_is_for_it = live_is_for_it
         self.note = ""
         self.blocked: dict[str, int] = {}
         self._on_strands: Callable[[int], None] = lambda more: None
@@ -597,6 +601,7 @@ class Run:
 
         Raises:
             ReplayMismatchError: a mismatch, even if the agent caught it, or left-over calls.
+            ConfigError: if `live` names no call that was made or recorded.
             RecordingError: if a value could not be recorded and the block did not fail itself.
             CassetteError: if the recording cannot be written.
         """
@@ -633,6 +638,8 @@ class Run:
                 return False
             if self._replayer is not None and judged:
                 self._check_left_over(self._replayer, error)
+                if self.settings.live and self._live_is_for_it and (error is None or _is_clean_exit(error)):
+                    self._check_live(self._replayer, error)
             return False
 
     def _raise_latched(self, latched: StepforkError, error: BaseException | None) -> None:
@@ -659,6 +666,13 @@ class Run:
             self._latched = fault
             raise fault from error
         error.add_note(replayer.left_over_note(left))
+
+    def _check_live(self, replayer: Replayer, error: BaseException | None) -> None:
+        try:
+            replayer.check_live()
+        except ConfigError as fault:
+            self._latched = fault
+            raise fault from error
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
         fault: StepforkError | None
