@@ -89,18 +89,17 @@ class Replayer:
                         f"through: {name!r} is no tool, and {self.cassette.path} has no call of it{hint}"
                     )
 
-    def check_live(self) -> None:
-        """Whether each selector of live calls names one, made or recorded.
-
-        Raises:
-            ConfigError: naming what is recorded.
-        """
+    def idle_selectors(self) -> dict[str, str]:
+        """The selectors of live calls that name none, made or recorded; with each, what to say of it."""
         if not (unnamed := self._live.unnamed()):
-            return
+            return {}
         recorded = [one.call for one in self.cassette.all_recorded()]
-        for selector in unnamed:
-            if not any(selects(selector, call) for call in recorded):
-                raise ConfigError(names_nothing(selector, recorded, faults.shown(self.cassette.path)))
+        where = faults.shown(self.cassette.path)
+        return {
+            selector: names_nothing(selector, recorded, where)
+            for selector in unnamed
+            if not any(selects(selector, call) for call in recorded)
+        }
 
     def answer(
         self, call: Incoming, line: Line, inside: Body | Ticket | None = None

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.usage import usage_of
+from stepfork.cassette.usage import is_silent, usage_of
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
@@ -206,6 +206,14 @@ class Run:
         with self._lock:
             return [] if self._replayer is None else self._replayer.live_calls()
 
+    @property
+    def idle_selectors(self) -> dict[str, str]:
+        """What of `live` names no call, neither one made nor one recorded; with each, what to say of it."""
+        with self._lock:
+            if self._replayer is None or not (self.goes_live and self.settings.live):
+                return {}
+            return self._replayer.idle_selectors()
+
     def set_output(self, value: Any) -> None:
         """Says what the run came to; a recording stores it in its cassette.
 
@@ -330,6 +338,8 @@ class Run:
             usage = usage_of(outcome) if ticket.call.kind == "llm" else None
             if usage is not None:
                 self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
+            elif ticket.call.kind == "llm" and is_silent(outcome):
+                self.spending.unstated += 1
             player.finish(ticket, outcome)
 
     def sending(self) -> None:
@@ -639,7 +649,7 @@ class Run:
             if self._replayer is not None and judged:
                 self._check_left_over(self._replayer, error)
                 if self.settings.live and self._live_is_for_it and (error is None or _is_clean_exit(error)):
-                    self._check_live(self._replayer, error)
+                    self._check_live(error)
             return False
 
     def _raise_latched(self, latched: StepforkError, error: BaseException | None) -> None:
@@ -667,11 +677,9 @@ class Run:
             raise fault from error
         error.add_note(replayer.left_over_note(left))
 
-    def _check_live(self, replayer: Replayer, error: BaseException | None) -> None:
-        try:
-            replayer.check_live()
-        except ConfigError as fault:
-            self._latched = fault
+    def _check_live(self, error: BaseException | None) -> None:
+        for said in self.idle_selectors.values():
+            fault = self._latched = ConfigError(said)
             raise fault from error
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:

@@ -384,6 +384,29 @@ def test_streams(read: str, agent: Agent, server: ChatServer, path: Path) -> Non
     assert run.calls[0].result == "".join(said)
 
 
+def test_tokens_that_no_answer_says_are_unknown_and_not_none(agent: Agent, path: Path) -> None:
+    def go(*models: str, **more: Any) -> None:
+        with openai.OpenAI(**agent.how) as client:
+            for model in models:
+                said = client.chat.completions.create(
+                    model=model, messages=[{"role": "user", "content": "tea"}], **more
+                )
+                list(said)
+
+    with stepfork.record(path):
+        go("m", "n", stream=True)
+    with stepfork.replay(path, mode="hybrid", live="llm:m") as run:
+        go("m", "n", stream=True)
+    assert run.spending.text() == "1 request sent, tokens unknown (1 answer does not say them)"
+    assert run.spending.tokens_shown == "unknown"
+    with stepfork.replay(path, mode="hybrid") as run:
+        go("m", stream=True)
+        go("n")
+    assert run.spending.text() == "2 requests sent, at least 7 tokens spent (1 answer does not say them)"
+    assert run.spending.tokens_shown == "at least 7"
+    assert run.spending.json()["answers_without_tokens"] == 1
+
+
 def test_a_stream_says_its_tokens_if_it_was_asked_to(agent: Agent, server: ChatServer, path: Path) -> None:
     usage = {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
     last = json.dumps({**completion(""), "object": "chat.completion.chunk", "choices": [], "usage": usage})
