@@ -194,6 +194,8 @@ class Session:
                 before_recording=self._before_recording,
                 classes=_classes(settings, action),
                 directories=workspace.directories,
+                live_is_for_it="live" in {**self._marker, **self._overrides}
+                or not workspace.every_call_has_a_session,
             )
             entered = active.enter(run)
             stack.callback(active.leave, run, entered)

@@ -14,6 +14,7 @@ import pytest
 
 from stepfork import pytest_settings
 from stepfork.errors import StepforkError
+from stepfork.pytest_live import LiveSelectors
 from stepfork.pytest_reports import colour_report, of_an_import, redact_outcome, without_own_frames
 from stepfork.pytest_run import SHARED, NoneRefused, PytestRun, run_of
 from stepfork.session.run import Run
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     pytest_run = config.stash[_STASH] = PytestRun(config, pytest_settings.given(config))
     config.pluginmanager.register(pytest_run, "stepfork-run")
     config.pluginmanager.register(pytest_run.usage, "stepfork-usage")
+    config.pluginmanager.register(LiveSelectors(), "stepfork-live")
     pytest_settings.install()
 
 

@@ -49,6 +49,19 @@ def usage_of(outcome: dict[str, Plain]) -> Usage | None:
     return None
 
 
+def is_silent(outcome: dict[str, Plain]) -> bool:
+    """Whether a model answered and does not say what it took.
+
+    >>> is_silent({"response": {"choices": []}}), is_silent({"response": {"object": "list"}})
+    (True, False)
+    """
+    answer = outcome.get("response")
+    answered = "stream" in outcome or (
+        isinstance(answer, dict) and ("choices" in answer or "output" in answer)
+    )
+    return answered and usage_of(outcome) is None
+
+
 def _read(answer: Any) -> Usage | None:
     usage = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, dict):

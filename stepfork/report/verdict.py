@@ -86,7 +86,7 @@ class Verdict:
             *(("stepfork.cassette", shown(path)) for path in dict.fromkeys(self.cassettes)),
             *((f"stepfork.{name}", str(getattr(self, name))) for name in _COUNTED),
             ("stepfork.requests", str(self.spending.requests)),
-            ("stepfork.tokens_spent", str(self.spending.tokens)),
+            ("stepfork.tokens_spent", self.spending.tokens_shown),
             *([("stepfork.cost", self.spending.cost_text)] if self.spending.cost_text else []),
         ]
 

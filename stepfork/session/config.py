@@ -114,8 +114,8 @@ def check(layer: Mapping[str, Any], source: str) -> dict[str, Any]:
 def _value(name: str, value: Any, source: str) -> Any:
     if name not in NAMES:
         close = difflib.get_close_matches(name, NAMES, 1)
-        hint = f", did you mean {close[0]!r}?" if close else ";"
-        raise ConfigError(f"{source}: unknown setting {name!r}{hint} The settings are {', '.join(NAMES)}")
+        hint = f", did you mean {close[0]!r}? The" if close else "; the"
+        raise ConfigError(f"{source}: unknown setting {name!r}{hint} settings are {', '.join(NAMES)}")
     if name in LISTS:
         values = (value,) if isinstance(value, str) else value
         if values is None or isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):

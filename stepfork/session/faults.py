@@ -136,7 +136,7 @@ def one_more(where: Where, incoming: Incoming, same: int, blame: str = "") -> Re
         fault = f"the agent made {what}, but the recording ends after call #{where.total}"
     lines = [
         f"call #{index}: {fault}",
-        f"  cassette: {_file(where)}, {where.total} calls, all of them used",
+        f"  cassette: {_file(where)}, {_used(where.total)}",
     ]
     lines.append(f"  now:      {wording.summary(incoming)}")
     lines += [f"  {blame}"] if blame else []
@@ -144,6 +144,10 @@ def one_more(where: Where, incoming: Incoming, same: int, blame: str = "") -> Re
     return ReplayMismatchError(
         "\n".join(lines), cassette=where.path, index=index, kind=incoming.kind, actual=_public(incoming.args)
     )
+
+
+def _used(total: int) -> str:
+    return {0: "no calls", 1: "1 call, which is used"}.get(total, f"{total} calls, all of them used")
 
 
 def too_early(

@@ -53,6 +53,11 @@ class LiveAnswers:
         """Whether a call is to be made live."""
         return call.kind == "llm" and any(selects(selector, call) for selector in self._selectors)
 
+    def unnamed(self) -> list[str]:
+        """The selectors that name no call which was made live."""
+        made = [answer.call for answer in self._by_ticket.values()]
+        return [one for one in self._selectors if not any(selects(one, call) for call in made)]
+
     def begin(self, ticket: Ticket, index: int) -> LiveAnswer:
         """The call of a ticket takes the place of a recorded one."""
         made = self._by_ticket[ticket] = LiveAnswer(index, ticket.call)

@@ -25,6 +25,7 @@ from stepfork.errors import ReplayMismatchError
 from stepfork.session import faults
 from stepfork.session.live_answers import LiveAnswer, LiveAnswers, at_its_place, leaf_of
 from stepfork.session.play import Body, Play
+from stepfork.session.selectors import names_nothing, selects
 from stepfork.session.ticket import Ticket
 
 
@@ -68,6 +69,18 @@ class Replayer:
         self._made: list[int | LiveAnswer] = []  # the answered calls of the run: a number, or a live one
         self._where = faults.Where(cassette.path, len(self._tops), hints, faults.refusal_of(cassette.end))
         self._stop_past = past_failure == "stop" and cassette.status != "completed"
+
+    def idle_selectors(self) -> dict[str, str]:
+        """The selectors of live calls that name none, made or recorded; with each, what to say of it."""
+        if not (unnamed := self._live.unnamed()):
+            return {}
+        recorded = [one.call for one in self.cassette.all_recorded()]
+        where = faults.shown(self.cassette.path)
+        return {
+            selector: names_nothing(selector, recorded, where)
+            for selector in unnamed
+            if not any(selects(selector, call) for call in recorded)
+        }
 
     def answer(
         self, call: Incoming, line: Line, inside: Body | Ticket | None = None

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 from stepfork.cassette import emitter, frame
 from stepfork.cassette.store import StoredCassette
-from stepfork.cassette.usage import usage_of
+from stepfork.cassette.usage import is_silent, usage_of
 from stepfork.cassette.values import IMPORTED, BadValue, ClassPolicy, Unsupported, encode
 from stepfork.cassette.writer import Writer, Written
 from stepfork.core.directories import AS_THEY_STAND, Directories
@@ -105,6 +105,8 @@ class Run:
         note: what was odd but not wrong, once it is closed.
         blocked: connections that were refused while it replayed, by ``host:port``, and how often.
         hands_over: whether those serve, once it is closed, whatever session is open (a fixture's do).
+
+    `live_is_for_it` says whether the setting `live` is meant for this session, and not for many.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Run:
         before_recording: Callable[[Run], Action] = lambda run: "record",
         classes: ClassPolicy = IMPORTED,
         directories: Callable[[Settings], Directories] = lambda settings: AS_THEY_STAND,
+        live_is_for_it: bool = True,
     ) -> None:
         self.path = path
         self.classes = classes
@@ -140,6 +143,7 @@ class Run:
         self.scope = Scope()
         self.strands = 0
         self.hands_over = hands_over
+        self._live_is_for_it = live_is_for_it
         self.note = ""
         self.blocked: dict[str, int] = {}
         self._on_strands: Callable[[int], None] = lambda more: None
@@ -204,6 +208,14 @@ class Run:
         """Which of `calls` were LLM calls made live while a cassette was replayed, by number from 1."""
         with self._lock:
             return [] if self._replayer is None else self._replayer.live_calls()
+
+    @property
+    def idle_selectors(self) -> dict[str, str]:
+        """What of `live` names no call, neither one made nor one recorded; with each, what to say of it."""
+        with self._lock:
+            if self._replayer is None or not (self.goes_live and self.settings.live):
+                return {}
+            return self._replayer.idle_selectors()
 
     def set_output(self, value: Any) -> None:
         """Says what the run came to; a recording stores it in its cassette.
@@ -360,6 +372,8 @@ class Run:
         usage = usage_of(outcome) if ticket.call.kind == "llm" else None
         if usage is not None:
             self.spending.answered(str(model_of(ticket.call.args) or ""), usage, self._prices)
+        elif ticket.call.kind == "llm" and is_silent(outcome):
+            self.spending.unstated += 1
         player.finish(ticket, outcome)
 
     def sending(self) -> None:
@@ -650,6 +664,7 @@ class Run:
 
         Raises:
             ReplayMismatchError: a mismatch, even if the agent caught it, or left-over calls.
+            ConfigError: if `live` names no call that was made or recorded.
             RecordingError: if a value could not be recorded and the block did not fail itself.
             CassetteError: if the recording cannot be written.
         """
@@ -686,6 +701,8 @@ class Run:
                 return False
             if self._replayer is not None and judged:
                 self._check_left_over(self._replayer, error)
+                if self.settings.live and self._live_is_for_it and (error is None or _is_clean_exit(error)):
+                    self._check_live(error)
             return False
 
     def _raise_latched(self, latched: StepforkError, error: BaseException | None) -> None:
@@ -712,6 +729,11 @@ class Run:
             self._latched = fault
             raise fault from error
         error.add_note(replayer.left_over_note(left))
+
+    def _check_live(self, error: BaseException | None) -> None:
+        for said in self.idle_selectors.values():
+            fault = self._latched = ConfigError(said)
+            raise fault from error
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
         fault: StepforkError | None

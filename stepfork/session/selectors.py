@@ -7,7 +7,8 @@ will also do alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, get_args
 
 from stepfork.core.model import Call, Incoming, Kind
@@ -34,6 +35,24 @@ def selects(selector: str, call: Call | Incoming) -> bool:
 def model_of(args: Any) -> Any:
     """The model that a request names; None where it names none."""
     return args.get("model") if isinstance(args, Mapping) else None
+
+
+def names_nothing(selector: str, calls: Iterable[Call | Incoming], where: str) -> str:
+    """What to say of a selector that names no LLM call that was made and none that was recorded in `where`.
+
+    >>> names_nothing("llm:gpt-4o", [], "run.yaml")
+    "live: 'llm:gpt-4o' names no LLM call that was made, and none in run.yaml, which has no LLM call"
+    """
+    said = f"live: {selector!r} names no LLM call that was made, and none in {where}"
+    asked = [call for call in calls if call.kind == "llm"]
+    if not asked:
+        return f"{said}, which has no LLM call"
+    ends = dict.fromkeys(f"llm:{call.name}" for call in asked)
+    models = dict.fromkeys(f"llm:{model}" for call in asked if (model := model_of(call.args)) is not None)
+    there = [*ends, *(name for name in models if name not in ends)]
+    close = difflib.get_close_matches(selector.lower(), there, 1)
+    hint = f"; did you mean {close[0]!r}? It" if close else "; it"
+    return f"{said}{hint} has {', '.join(map(repr, there))}"
 
 
 def check_live(selector: str) -> None:

@@ -17,12 +17,14 @@ class Spending:
         requests: requests that were really sent, retries included.
         input_tokens, output_tokens: as the answers say; a stream says it only if it is asked to.
         cost: estimated, by currency; empty where no price is known.
+        unstated: answers that do not say their tokens, so that there are more than those counted.
         unpriced: models whose tokens are not in `cost`, although there is a table of prices.
     """
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    unstated: int = 0
     cost: dict[str, float] = field(default_factory=dict)
     unpriced: list[str] = field(default_factory=list)
 
@@ -43,11 +45,23 @@ class Spending:
         """All tokens."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def tokens_shown(self) -> str:
+        """The number, or what is known of it.
+
+        >>> Spending(output_tokens=3).tokens_shown, Spending(unstated=1).tokens_shown
+        ('3', 'unknown')
+        """
+        if not self.unstated:
+            return str(self.tokens)
+        return f"at least {self.tokens}" if self.tokens else "unknown"
+
     def add(self, other: Spending) -> None:
         """Adds what other calls took."""
         self.requests += other.requests
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
+        self.unstated += other.unstated
         for currency, cost in other.cost.items():
             self.cost[currency] = self.cost.get(currency, 0.0) + cost
         self.unpriced += [model for model in other.unpriced if model not in self.unpriced]
@@ -70,11 +84,19 @@ class Spending:
 
         >>> Spending(requests=2, input_tokens=60, output_tokens=27).text()
         '2 requests sent, 87 tokens spent'
+        >>> Spending(requests=1, unstated=1).text()
+        '1 request sent, tokens unknown (1 answer does not say them)'
         """
         if not self.requests:
             return ""
-        sent = f"{self.requests} request{'' if self.requests == 1 else 's'} sent, {self.tokens} tokens spent"
+        sent = f"{self.requests} request{'' if self.requests == 1 else 's'} sent, {self._tokens_text()}"
         return f"{sent}, {self.cost_text}" if self.cost_text else sent
+
+    def _tokens_text(self) -> str:
+        silent = "1 answer does not" if self.unstated == 1 else f"{self.unstated} answers do not"
+        known = self.tokens or not self.unstated
+        counted = f"{self.tokens_shown} tokens spent" if known else "tokens unknown"
+        return f"{counted} ({silent} say them)" if self.unstated else counted
 
     def json(self) -> dict[str, Any]:
         """The same for programs."""
@@ -82,6 +104,7 @@ class Spending:
             "requests": self.requests,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
+            "answers_without_tokens": self.unstated,
             "estimated_cost": dict(self.cost),
             "unpriced": list(self.unpriced),
         }

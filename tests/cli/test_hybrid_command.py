@@ -122,6 +122,22 @@ def test_another_live_answer_is_refused_before_the_tool_or_changes_the_outcome(
     assert "DIFFERS" in ended.out
 
 
+@pytest.mark.parametrize("source", ["option", "environment", "pyproject"])
+def test_a_selector_that_names_no_call_is_bad_input(
+    source: str, hybrid: Project, server: ChatServer, live: dict[str, str]
+) -> None:
+    options = ["--live", "llm:Small"] if source == "option" else []
+    variables = {"STEPFORK_LIVE": "llm:Small"} if source == "environment" else {}
+    if source == "pyproject":
+        hybrid.write("pyproject.toml", '[tool.stepfork]\nlive = ["llm:Small"]\n')
+    ended = hybrid.run("replay", FILE, "--mode", "hybrid", *options, **variables, **live)
+    assert ended.status == 2
+    assert "live: 'llm:Small' names no LLM call that was made, and none in " in ended.complaint
+    assert "did you mean 'llm:small'? It has 'llm:chat.completions', 'llm:m', 'llm:small'" in ended.complaint
+    assert "PASSED" not in ended.out
+    assert server.hits == 0
+
+
 def test_without_a_key_nothing_is_sent(hybrid: Project, server: ChatServer) -> None:
     ended = hybrid.run("replay", FILE, "--mode", "hybrid", OPENAI_BASE_URL=server.url)
     assert ended.status == 2

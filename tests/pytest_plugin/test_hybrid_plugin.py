@@ -117,6 +117,54 @@ def test_the_marker_chooses_for_one_test(
     assert [body["messages"][0]["content"] for body in model.bodies] == ["new rye"]
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_selector_that_names_no_call_of_the_run_is_red(
+    workers: tuple[str, ...],
+    project: pytest.Pytester,
+    model: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STEPFORK_LIVE", "llm:M")
+    result = run(project, "--stepfork-mode=hybrid", *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "ERROR live: 'llm:M' names no LLM call that was made, and none in *cassettes/test_*.yaml; "
+            "did you mean 'llm:m'? It has 'llm:chat.completions', 'llm:m'"
+        ]
+    )
+    assert model.hits == 0
+
+
+def test_a_setting_for_the_suite_need_not_fit_each_test(
+    project: pytest.Pytester, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fits no test is named, and is no error where another does."""
+    other = 'import agenttools\ndef test_tool():\n    agenttools.look_up("oat")\n'
+    (project.path / "test_other.py").write_text(other)
+    run(project, "--stepfork-mode=record", "test_other.py").assert_outcomes(passed=1)
+    monkeypatch.setenv("STEPFORK_LIVE", "llm:m,llm:none")
+    result = run(project, "--stepfork-mode=hybrid")
+    result.assert_outcomes(passed=3)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["live: 'llm:none' names no LLM call that was made, *"])
+    assert model.hits == 2
+    alone = run(project, "--stepfork-mode=hybrid", "test_other.py")
+    assert alone.ret == 0
+    assert "names no LLM call" not in alone.stdout.str()
+
+
+def test_a_selector_of_a_marker_has_to_name_a_call_of_its_test(
+    project: pytest.Pytester, model: ChatServer
+) -> None:
+    marked = 'import pytest\n@pytest.mark.stepfork(mode="hybrid", live="llm:nothing")\ndef test_rye'
+    (project.path / "test_agent.py").write_text(TESTS.replace("def test_rye", marked))
+    result = run(project)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*live: 'llm:nothing' names no LLM call that was made, and none in *"])
+    assert model.hits == 0
+
+
 def test_a_new_test_without_a_cassette_is_red_and_nothing_is_sent(
     project: pytest.Pytester, model: ChatServer
 ) -> None:

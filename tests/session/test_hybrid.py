@@ -115,10 +115,9 @@ def stepfork_counts(**counts: int) -> Any:
     [
         ((), ["m", "small"]),
         ("llm:small", ["small"]),
-        (["llm:small", "llm:other"], ["small"]),
+        (["llm:small", "llm"], ["m", "small"]),
         (["llm:small", "llm:m"], ["m", "small"]),
         ("llm:chat.completions", ["m", "small"]),
-        ("llm:embeddings", []),
     ],
 )
 def test_selectors(live: Any, sent: list[str], agent: Agent, server: ChatServer, path: Path) -> None:
@@ -127,6 +126,58 @@ def test_selectors(live: Any, sent: list[str], agent: Agent, server: ChatServer,
     assert [body["model"] for body in server.bodies] == sent
     assert run.counts.live == len(sent)
     assert run.counts.substituted == 3 - len(sent)
+
+
+@pytest.mark.parametrize(
+    ("live", "hint"),
+    [
+        ("llm:nothing", "it"),
+        ("llm:embeddings", "it"),
+        (["llm:small", "llm:nothing"], "it"),
+        ("llm:smal", "did you mean 'llm:small'? It"),
+        ("llm:SMALL", "did you mean 'llm:small'? It"),
+        ("llm:chat.completion", "did you mean 'llm:chat.completions'? It"),
+    ],
+)
+def test_a_selector_that_names_no_call_is_an_error(live: Any, hint: str, agent: Agent, path: Path) -> None:
+    with (
+        pytest.raises(stepfork.ConfigError) as caught,
+        stepfork.replay(path, mode="hybrid", live=live) as run,
+    ):
+        agent.run()
+    named = live if isinstance(live, str) else live[1]
+    assert str(caught.value) == (
+        f"live: {named!r} names no LLM call that was made, and none in {path}; "
+        f"{hint} has 'llm:chat.completions', 'llm:m', 'llm:small'"
+    )
+    assert run.fault is not None
+
+
+def test_a_selector_may_name_what_is_only_recorded_or_only_made(
+    agent: Agent, server: ChatServer, path: Path
+) -> None:
+    with stepfork.replay(path, mode="hybrid", live=["llm:m", "llm:n"]) as run:
+        agent.run(model="n")
+    assert run.live_calls == [1]
+    assert [body["model"] for body in server.bodies] == ["n"]
+
+
+def test_a_recording_without_llm_calls_has_none_that_is_live(tools: Any, path: Path) -> None:
+    with stepfork.record(path, tools=[tools.__name__]):
+        tools.look_up("tea")
+    with (
+        pytest.raises(stepfork.ConfigError, match=r"run\.yaml, which has no LLM call$"),
+        stepfork.replay(path, mode="hybrid", live="llm"),
+    ):
+        tools.look_up("tea")
+    with stepfork.replay(path, mode="hybrid"):
+        tools.look_up("tea")
+
+
+def test_the_agents_own_failure_comes_first(agent: Agent, path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), stepfork.replay(path, mode="hybrid", live="llm:nothing"):
+        agent.run()
+        1 / 0
 
 
 def test_a_call_that_is_not_chosen_stays_strict(agent: Agent, server: ChatServer, path: Path) -> None:
@@ -275,8 +326,11 @@ def test_a_client_without_a_key_is_refused_when_it_would_send(
     ):  # an agent that swallows everything changes nothing
         agent.run()
     assert server.hits == 0
-    with stepfork.replay(path, mode="hybrid", live="llm:other"):
-        agent.run()
+    with (
+        pytest.raises(stepfork.ConfigError, match="names no LLM call"),  # at the end: nothing asked for a key
+        stepfork.replay(path, mode="hybrid", live="llm:other"),
+    ):
+        assert agent.run() == "hits"
 
 
 def test_keys_and_tokens_are_fetched_for_live_calls_only(server: ChatServer, path: Path) -> None:
@@ -328,6 +382,29 @@ def test_streams(read: str, agent: Agent, server: ChatServer, path: Path) -> Non
         assert said == {"all": ["oat", "meal"], "part": ["oat"], "none": []}[read]
     assert run.counts.live == 1
     assert run.calls[0].result == "".join(said)
+
+
+def test_tokens_that_no_answer_says_are_unknown_and_not_none(agent: Agent, path: Path) -> None:
+    def go(*models: str, **more: Any) -> None:
+        with openai.OpenAI(**agent.how) as client:
+            for model in models:
+                said = client.chat.completions.create(
+                    model=model, messages=[{"role": "user", "content": "tea"}], **more
+                )
+                list(said)
+
+    with stepfork.record(path):
+        go("m", "n", stream=True)
+    with stepfork.replay(path, mode="hybrid", live="llm:m") as run:
+        go("m", "n", stream=True)
+    assert run.spending.text() == "1 request sent, tokens unknown (1 answer does not say them)"
+    assert run.spending.tokens_shown == "unknown"
+    with stepfork.replay(path, mode="hybrid") as run:
+        go("m", stream=True)
+        go("n")
+    assert run.spending.text() == "2 requests sent, at least 7 tokens spent (1 answer does not say them)"
+    assert run.spending.tokens_shown == "at least 7"
+    assert run.spending.json()["answers_without_tokens"] == 1
 
 
 def test_a_stream_says_its_tokens_if_it_was_asked_to(agent: Agent, server: ChatServer, path: Path) -> None:

@@ -118,3 +118,19 @@ def test_the_marked_words_are_what_differs(before: str, old: str, new: str, afte
         assert then[:at] == now[:at]
         assert then[at : at + 1] != now[at : at + 1] or then == now
         assert int(place[1]) == then[:at].count("\n") + 1
+
+
+@pytest.mark.parametrize(("calls", "said"), [(1, "1 call, which is used"), (2, "2 calls, all of them used")])
+def test_one_call_more_than_recorded_is_told_in_words(calls: int, said: str, tools: Any, path: Path) -> None:
+    with stepfork.record(path, tools=[tools.__name__]):
+        for number in range(calls):
+            tools.search(number)
+    with pytest.raises(stepfork.ReplayMismatchError) as caught, stepfork.replay(path):
+        for number in range(calls + 1):
+            tools.search(number)
+    assert str(caught.value).splitlines()[1] == f"  cassette: {path}, {said}"
+
+
+def test_an_unknown_setting_is_told_in_one_sentence(path: Path) -> None:
+    with pytest.raises(stepfork.ConfigError, match="unknown setting 'zzz'; the settings are mode, tools, "):
+        stepfork.replay(path, zzz=1)

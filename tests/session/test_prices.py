@@ -122,6 +122,7 @@ AMOUNTS = st.builds(
     requests=COUNT,
     input_tokens=COUNT,
     output_tokens=COUNT,
+    unstated=COUNT,
     cost=st.dictionaries(st.sampled_from(["USD", "EUR"]), st.integers(0, 1000).map(float)),
     unpriced=st.lists(st.sampled_from("abc"), unique=True),
 )
