@@ -49,6 +49,8 @@ class TextRedactor:
         names: which keys hold secrets.
         known: the values that are replaced wherever they stand.
         placeholders: what stands for them.
+        dummies: texts of the program that look like placeholders and serve as secrets, and what stands for
+            them.
         shortest: no text of fewer characters is looked at.
         raw: whether texts come from the program as they are, so that what only looks like a placeholder in
             them is escaped.
@@ -61,6 +63,7 @@ class TextRedactor:
         )
         self.known = KnownValues()
         self.placeholders = Placeholders()
+        self.dummies: dict[str, str] = {}
         self._patterns = tuple(re.compile(pattern) for pattern in rules.patterns)
         self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
         self.shortest = 0 if self._patterns else SHORTEST
@@ -153,9 +156,8 @@ class TextRedactor:
     def _part(self, part: Part) -> str:
         """What stands for a part; a secret of an answer that it holds keeps its own placeholder in there."""
         text, label = part.text, part.label
-        if PLACEHOLDER.fullmatch(text) and (not self.raw or self.placeholders.replays):
-            self.bring((text,) if self.raw else ())  # it serves as its own dummy
-            return text
+        if PLACEHOLDER.fullmatch(text):
+            return self._dummy(text, label) if self._is_dummy(text) else text
         shown: list[str] = []
         done = 0
         for at, end, placeholder in sorted(self._of_answers(text)):
@@ -167,6 +169,20 @@ class TextRedactor:
         if part.spreads:
             self.learn(text, label)
         return self.placeholder(label, text)
+
+    def _is_dummy(self, lookalike: str) -> bool:
+        """Whether what looks like a placeholder is a text of the program's own."""
+        return self.raw and lookalike not in self.placeholders.brought
+
+    def _dummy(self, lookalike: str, label: str) -> str:
+        """What stands for a text that looks like a placeholder under the key of a secret: a value like any
+        other, which is followed wherever it stands.
+        """
+        placeholder = self.placeholders.of(label, lookalike, spreads=True)
+        if self.dummies.get(lookalike) != placeholder:
+            self.dummies[lookalike] = placeholder
+            self._forget()
+        return placeholder
 
     def _rest(self, label: str, text: str) -> str:
         """What stands for a piece of a secret beside one that an answer brought."""
@@ -203,11 +219,15 @@ class TextRedactor:
     def bind(self, placeholder: str, recorded: str) -> None:
         """From now on `recorded` stands for what a placeholder of this replay stood for."""
         self.placeholders.bind(placeholder, recorded)
+        for lookalike, shown in self.dummies.items():
+            if shown == placeholder:
+                self.dummies[lookalike] = recorded
         self._forget()
 
     def _marked(self, text: str) -> str:
         """A text of the program: of what looks like a placeholder only those that it was given are."""
-        return escaped(in_plain(text, self.placeholders.brought), self.placeholders.brought)
+        brought = self.placeholders.brought
+        return escaped(in_plain(text, brought), brought, self.dummies)
 
     def learn_parts(self, label: str, value: str) -> None:
         """From now on what a header holds is secret, each part by itself, if it looks like a credential."""

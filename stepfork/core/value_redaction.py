@@ -16,6 +16,7 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.changed_texts import BYTES
 from stepfork.core.log_probabilities import respelled, spelled
 from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.redaction_keys import Keys, is_name
 from stepfork.core.secret_names import COOKIES
 from stepfork.core.secret_shapes import is_credible, is_reference
@@ -50,6 +51,11 @@ def _wide_enough(array: dict[str, Plain]) -> dict[str, Plain]:
     return {**array, "dtype": f"{order[1]}U{max(128, 1 << longest.bit_length())}"}
 
 
+def _is_dummy(value: str) -> bool:
+    """Whether a value that stands for no secret by its looks serves as a dummy all the same: ``xxx``."""
+    return not value.strip("xX") or PLACEHOLDER.fullmatch(value) is not None
+
+
 def _said(value: Tagged) -> str:
     """What bytes say, if it is a name."""
     try:
@@ -75,9 +81,9 @@ class ValueRedactor:
         if self._is_clean(value, keys):
             return value
         while True:  # from the start each time: what is found later may be more than a part
-            known = len(texts.known), len(texts.placeholders.brought)
+            known = len(texts.known), len(texts.dummies)
             redacted = self._walk(value, keys)
-            if (len(texts.known), len(texts.placeholders.brought)) == known:
+            if (len(texts.known), len(texts.dummies)) == known:
                 return redacted
 
     def _named_by(self, fields: Mapping[str, object]) -> tuple[str, str] | None:
@@ -217,7 +223,7 @@ class ValueRedactor:
 
     def _under(self, label: str, item: Plain, keys: Keys) -> Plain:
         """One of several values under a secret key: a header's, or a cookie with its name."""
-        if isinstance(item, str) and is_reference(item) and item.strip("xX"):  # a dummy is
+        if isinstance(item, str) and is_reference(item) and not _is_dummy(item):
             return self._walk(item, keys)
         return self._item(label, item, keys) if isinstance(item, str | dict) else self._walk(item, keys)
 

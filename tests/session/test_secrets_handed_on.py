@@ -70,9 +70,7 @@ IN_BYTES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("form", IN_BYTES)
-def test_C112_a_secret_that_an_answer_brings_in_bytes_is_handed_on(
-    tools: Any, path: Path, form: str
-) -> None:
+def test_C112_a_secret_that_an_answer_brings_in_bytes_is_handed_on(tools: Any, path: Path, form: str) -> None:
     tools.ANSWER[0], handed = IN_BYTES[form]
 
     def agent(token: str = "") -> None:
@@ -80,6 +78,53 @@ def test_C112_a_secret_that_an_answer_brings_in_bytes_is_handed_on(
         tools.take(token or handed(told))
 
     text = record(path, tools, agent)
-    assert ONE not in text and base64.b64encode(ONE.encode()).decode()[4:-4] not in text
+    assert ONE not in text
+    assert base64.b64encode(ONE.encode()).decode()[4:-4] not in text
+    replays(path, agent)
+    refused(path, lambda: agent(TWO))
+
+
+# -- what looks like a placeholder ------------------------------------------------------------------------
+
+LIKE_ONE, LIKE_TWO = "<secret:api_key:1>", "<secret:api_key:2>"
+UNDER_A_KEY: dict[str, Callable[[str], Any]] = {
+    "a field": lambda key: {"api_key": key},
+    "a scheme": lambda key: {"Authorization": f"Bearer {key}"},
+    "bytes": lambda key: {"api_key": key.encode()},
+    "JSON": lambda key: json.dumps({"api_key": key}),
+    "several": lambda key: {"api_keys": [key, key]},
+    "and a text": lambda key: {"api_key": key, "note": f"not {key}!"},
+    "a cookie": lambda key: {"Cookie": f"sid={key}; theme={key}"},
+}
+
+
+@pytest.mark.parametrize("form", UNDER_A_KEY)
+@pytest.mark.parametrize("recorded", [ONE, LIKE_ONE, LIKE_TWO, "<secret:api_key:other-1>"])
+def test_C112_a_dummy_that_is_written_like_a_placeholder_is_a_dummy(
+    tools: Any, path: Path, form: str, recorded: str
+) -> None:
+    """Alike on recording and replay, as the dummy of a real key, and the other way round."""
+
+    def agent(key: str, other: str = "") -> None:
+        tools.take(UNDER_A_KEY[form](key))
+        tools.take(f"use {other or key} now")
+
+    record(path, tools, lambda: agent(recorded))
+    for value in (recorded, ONE, LIKE_ONE, LIKE_TWO, "<secret:api_key:other-1>", "another-dummy-1"):
+        replays(path, lambda value=value: agent(value))  # type: ignore[misc]
+        refused(path, lambda value=value: agent(value, TWO))  # type: ignore[misc]
+
+
+def test_C112_an_answer_that_is_written_like_a_placeholder_is_handed_on(tools: Any, path: Path) -> None:
+    tools.ANSWER[:] = [{"api_key": LIKE_ONE}, "see <secret:api_key:7>"]
+
+    def agent(key: str = "") -> None:
+        told = tools.give()["api_key"]
+        text = tools.give(1)
+        tools.take({"api_key": key or told})
+        tools.take(f"{key or told} is {text}")
+        tools.kw(api_key=text[4:])
+
+    record(path, tools, agent)
     replays(path, agent)
     refused(path, lambda: agent(TWO))
