@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import builtins
 import json
 import keyword
@@ -24,7 +23,6 @@ _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
 _DEEPEST_JSON: Final = 3
 """So many levels of JSON inside of JSON are seen through in a text that is none itself."""
-BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class Known(NamedTuple):
@@ -204,25 +202,3 @@ def _in_base64(value: str) -> dict[str, int]:
             forms |= {core: before, core.replace("+", "-").replace("/", "_"): before}
     forms.pop(value, None)
     return forms
-
-
-def in_base64(run: str, change: Callable[[str], str]) -> str:
-    """A piece of base64 with `change` made to what it says; the same text if that changes nothing.
-
-    >>> in_base64("aHVudGVyMg==", str.upper), in_base64("aHVudGVyMg", str.upper)
-    ('SFVOVEVSMg==', 'SFVOVEVSMg')
-    """
-    body = run.rstrip("=")
-    body, tail = (body[:-1], body[-1] + run[len(body) :]) if len(body) % 4 == 1 else (body, "")
-    altchars = b"-_" if "-" in body or "_" in body else b"+/"
-    try:
-        raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars, validate=True)
-    except (binascii.Error, ValueError):
-        return run
-    said = raw.decode("utf-8", "surrogateescape")
-    changed = change(said)
-    if changed == said:
-        return run
-    again = base64.b64encode(changed.encode("utf-8", "surrogateescape"), altchars).decode()
-    padded = len(body) % 4 == 0 or run.endswith("=")
-    return (again if padded else again.rstrip("=")) + tail

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from stepfork.core.base64_texts import BASE64, in_base64, told_in_base64
 from stepfork.core.json_texts import JSONISH, is_blob, is_json, strings
-from stepfork.core.known_values import BASE64, KnownValues, in_base64
+from stepfork.core.known_values import KnownValues
 from stepfork.core.placeholder_texts import (
     MARK,
     PLACEHOLDER,
@@ -251,7 +252,9 @@ class TextRedactor:
         spans, named = find(text, self.names)
         if spans or (named and any(JSONISH.match(part) for part in parts)):
             return True
-        return any(pattern.search(part) for pattern in self._patterns for part in parts)
+        if any(pattern.search(part) for pattern in self._patterns for part in parts):
+            return True
+        return any(self._may_hold_secret(told.said, [told.said]) for told in told_in_base64(text))
 
     def _pass(self, text: str, wire: bool) -> str:
         text = self._reencoded(text)
@@ -268,7 +271,7 @@ class TextRedactor:
         for pattern in self._patterns:
             own = [found for match in pattern.finditer(text) if (found := _own(match))[0] < found[1]]
             text = self._replace(text, [(at, -end, 0, OWN_PATTERN, text[at:end]) for at, end in own])
-        return text
+        return self._retold(text)
 
     def _known(self, text: str) -> list[_Place]:
         """Where values stand that are known to be secret."""
@@ -286,6 +289,16 @@ class TextRedactor:
             if at >= done and (run := BASE64.match(text, at)):
                 parts += (text[done:at], in_base64(run[0], self.redact_known))
                 done = run.end()
+        return "".join((*parts, text[done:]))
+
+    def _retold(self, text: str) -> str:
+        """The text with secrets replaced that its pieces of base64 tell: in one line each, if any is."""
+        parts: list[str] = []
+        done = 0
+        for told in told_in_base64(text):
+            if self.redact(told.said) != told.said:
+                parts += (text[done : told.start], in_base64(told.piece, self.redact))
+                done = told.end
         return "".join((*parts, text[done:]))
 
     def _replace(self, text: str, places: list[_Place]) -> str:

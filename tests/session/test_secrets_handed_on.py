@@ -61,6 +61,27 @@ IN_BYTES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "its repr": (f"password={ONE}".encode(), repr),
     "in hexadecimal digits": (f"password={ONE}".encode(), bytes.hex),
     "in a file": (io.BytesIO(f"password={ONE}".encode()), lambda told: told.getvalue().decode()),
+    "in base64": (
+        base64.b64encode(f'{{"password": "{ONE}"}}'.encode()).decode(),
+        lambda told: json.loads(base64.b64decode(told))["password"],
+    ),
+    "in base64 of many lines": (
+        {
+            "encoding": "base64",
+            "content": base64.encodebytes(b"%90d\npassword=%b" % (0, ONE.encode())).decode(),
+        },
+        lambda told: base64.b64decode(told["content"]).decode().split("=")[1],
+    ),
+    "in a data URL": (
+        "data:text/plain;base64," + base64.b64encode(f"password={ONE}".encode()).decode(),
+        lambda told: base64.b64decode(told.partition(",")[2]).decode(),
+    ),
+    "in base64 in a query, in JSON": (
+        json.dumps(
+            {"url": "/?state=" + base64.urlsafe_b64encode(b'{"access_token": "%b"}' % ONE.encode()).decode()}
+        ),
+        lambda told: json.loads(base64.urlsafe_b64decode(json.loads(told)["url"][8:]))["access_token"],
+    ),
     "of an error": (f"password={ONE} é".encode(), undecodable),
     "many of them": (
         ("-" * 3000 + f"password={ONE}\n" + "-" * 3000).encode(),
