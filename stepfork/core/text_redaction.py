@@ -52,6 +52,7 @@ class TextRedactor:
         placeholders: what stands for them.
         dummies: texts of the program that look like placeholders and serve as secrets, and what stands for
             them.
+        heard: short texts that an answer had in clear: if they do not spread, they are no secrets later.
         shortest: no text of fewer characters is looked at.
         raw: whether texts come from the program as they are, so that what only looks like a placeholder in
             them is escaped.
@@ -65,6 +66,7 @@ class TextRedactor:
         self.known = KnownValues()
         self.placeholders = Placeholders()
         self.dummies: dict[str, str] = {}
+        self.heard: set[str] = set()
         self._patterns = tuple(re.compile(pattern) for pattern in rules.patterns)
         self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
         self.shortest = 0 if self._patterns else SHORTEST
@@ -169,6 +171,8 @@ class TextRedactor:
             return "".join((*shown, self._rest(label, text[done:])))
         if part.spreads:
             self.learn(text, label)
+        if text in self.heard and text not in self.known and not self.placeholders.answering:
+            return text
         return self.placeholder(label, text)
 
     def _is_dummy(self, lookalike: str) -> bool:

@@ -149,3 +149,65 @@ def test_C112_an_answer_that_is_written_like_a_placeholder_is_handed_on(tools: A
     record(path, tools, agent)
     replays(path, agent)
     refused(path, lambda: agent(TWO))
+
+
+# -- short values and words -------------------------------------------------------------------------------
+
+SHORT: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "digits": ({"token": "493021"}, lambda told: told["token"]),
+    "a coin": ({"token": "ETH"}, lambda told: told["token"]),
+    "a word": ({"token": "running"}, lambda told: told["token"]),
+    "a name": ({"auth_token": "alice"}, lambda told: f"Hello {told['auth_token']}!"),
+    "a model": ({"api_key": "GPT4"}, lambda told: [told["api_key"]]),
+    "a word of two": ({"password": "hunter2"}, lambda told: told["password"]),
+    "a cookie": ({"Cookie": "lang=en"}, lambda told: told["Cookie"].split("=")[1]),
+    "JSON in text": ('{"token": "493021"}', lambda told: json.loads(told)["token"]),
+    "bytes": ({"token": b"493021"}, lambda told: told["token"]),
+    "several": ([{"token": "a1"}, {"token": "b2"}], lambda told: [one["token"] for one in told]),
+}
+
+
+@pytest.mark.parametrize("form", SHORT)
+def test_C112_a_short_value_that_an_answer_brings_is_handed_on(tools: Any, path: Path, form: str) -> None:
+    tools.ANSWER[0], handed = SHORT[form]
+
+    def agent(other: Any = None) -> Any:
+        told = tools.give()
+        tools.kw(code=other or handed(told), token="mine")
+        return told
+
+    text = record(path, tools, agent)
+    assert "mine" not in text
+    replays(path, agent)
+    refused(path, lambda: agent("no other"))
+    tools.take(agent())  # the live run saw what was answered
+
+
+def test_C112_a_short_value_that_nobody_hands_on_stays_a_secret(tools: Any, path: Path) -> None:
+    tools.ANSWER[:] = [{"password": "hunter2", "token": "493021"}, {"Cookie": "lang=en; theme=dark"}]
+
+    def agent() -> None:
+        tools.take(tools.give()["token"])
+        tools.give(1)
+
+    text = record(path, tools, agent)
+    assert text.count("493021") == 2
+    assert not [word for word in ("hunter2", "=en", "=dark") if word in text]
+    replays(path, agent)
+
+
+def test_C112_a_short_value_in_clear_is_compared_under_the_key_of_a_secret_too(
+    tools: Any, path: Path
+) -> None:
+    """What an answer says in clear is no secret: another one of them is another call."""
+    tools.ANSWER[0] = ["ETH", "BTC"]
+
+    def agent(order: Callable[[list[str]], Any] = list, own: str = "abc") -> None:
+        for token in order(tools.give()):
+            tools.kw(token=token, amount=1)
+        tools.kw(token=own)
+
+    assert "abc" not in record(path, tools, agent)
+    replays(path, agent)
+    replays(path, lambda: agent(own="xyz"))
+    assert refused(path, lambda: agent(reversed)).index == 2
