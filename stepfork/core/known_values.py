@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import builtins
+import html
 import json
 import keyword
 import re
@@ -166,9 +167,9 @@ def _is_ordinary(value: str) -> bool:
 
 
 def _spellings(value: str) -> list[str]:
-    """Other forms of a value: in URLs, in JSON (and in JSON inside of that)."""
+    """Other forms of a value: in HTML, in code, in URLs, in JSON (and in JSON inside of that)."""
     raw = value.encode("utf-8", "surrogatepass")
-    forms: list[str] = []
+    forms = [html.escape(value), repr(value)[1:-1]]
     for depth in range(1, _DEEPEST_JSON + 1):
         for ascii_from in range(depth + 1):  # the level from which on it is ASCII
             form = value
@@ -178,6 +179,7 @@ def _spellings(value: str) -> list[str]:
     if len(raw) <= 10_000:
         urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
         forms += urls
+        forms += map(quote, urls)  # a URL in a URL
         forms += (re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), url) for url in urls)
     return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
 

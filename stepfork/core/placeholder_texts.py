@@ -26,9 +26,10 @@ SHORTEST: Final = 8
 LOOKALIKE: Final = re.compile(r"<(=*)secret:\w{1,64}:(?:other-)?[1-9][0-9]{0,8}>")
 """What looks like a placeholder, or like one that was escaped."""
 _SPELLED: Final = re.compile(
-    r"(?:%3[Cc]|\\u003[Cc]|&lt;)secret(?::|%3[Aa])(\w{1,64})(?::|%3[Aa])([1-9][0-9]{0,8})(?:%3[Ee]|\\u003[Ee]|&gt;)"
+    r"(?:%(?:25)?3[Cc]|\\u003[Cc]|&lt;)secret(?::|%(?:25)?3[Aa])(\w{1,64})(?::|%(?:25)?3[Aa])"
+    r"([1-9][0-9]{0,8})(?:%(?:25)?3[Ee]|\\u003[Ee]|&gt;)"
 )
-_SPELLINGS: Final = ("%3csecret", "003csecret", "&lt;secret")
+_SPELLINGS: Final = ("%3csecret", "%253csecret", "003csecret", "&lt;secret")
 _OTHER_LETTERS: Final = (MARK.upper(), MARK.encode().hex(), MARK.encode().hex().upper())
 _CHANGED: Final = re.compile(
     rf"(?i)<secret:\w{{1,64}}:[1-9][0-9]{{0,8}}>|{MARK.encode().hex()}(?:[0-9a-f]{{2}}){{3,150}}?3e"

@@ -111,9 +111,13 @@ class Renaming:
         recorded, incoming = opened_alike(recorded, incoming)
         if MARK not in recorded:
             return recorded in (incoming, self._bound.in_clear(incoming))
-        pairs = self._align(recorded, incoming) or self._align(recorded, self._bound.in_clear(incoming))
+        pairs = self._align(recorded, incoming)
         if pairs is None:
-            return self._bound.is_dummy_for(recorded, incoming)
+            if self._bound.is_dummy_for(recorded, incoming):
+                return True
+            pairs = self._align(recorded, self._bound.in_clear(incoming))
+        if pairs is None:
+            return False
         fresh: dict[str, str] = {}
         back: dict[str, str] = {}
         for placeholder, here in pairs:
