@@ -21,7 +21,7 @@ _NAMES: Final = _words(
     "amz_security_token amz_signature goog_signature dd_application_key secret_key_base "
     "passwords access_tokens refresh_tokens auth_tokens "
     "pgpassword accesskey csrf_token xsrf_token "
-    "sas_token gh_token hf_token ssh_key jsessionid phpsessid jwt bearer mysql_pwd account_key"
+    "sas_token gh_token hf_token ssh_key jsessionid phpsessid jwt mysql_pwd storage_account_key"
 )
 _BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
 _TAILS: Final = _words(
@@ -30,7 +30,7 @@ _TAILS: Final = _words(
     "refresh_token id_token "
     "session_token auth_token api_token bearer_token bot_token server_token github_token gitlab_token "
     "slack_token hf_token npm_token vault_token encryption_key signing_key "
-    "master_key auth_key account_key password passwd passphrase "
+    "master_key auth_key password passwd passphrase "
     "db_pass smtp_pass mail_pass email_pass user_pass mysql_pass ftp_pass admin_pass db_pwd smtp_pwd user_pwd"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""

@@ -243,7 +243,7 @@ GIVEN: dict[str, tuple[Any, str]] = {
     "several keys by their names": ({"api_keys": {"openai": K, "plan": "free"}}, K),
     **{
         key: ({key: K}, K)
-        for key in ("smtp_pass", "SMTP_PWD", "MYSQL_PWD", "db_pwd", "jwt", "bearer", "AccountKey")
+        for key in ("smtp_pass", "SMTP_PWD", "MYSQL_PWD", "db_pwd", "jwt", "storage_account_key")
     },
 }
 
