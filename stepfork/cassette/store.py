@@ -28,6 +28,8 @@ from stepfork.core.placeholder_texts import IN_BASE64, MARK, unescaped_value
 from stepfork.errors import CassetteError
 
 _PARTIAL: Final = re.compile(r"\.partial(\.\d+)?\.yaml\Z")
+_MARKS: Final = tuple(word.encode() for word in (MARK, *IN_BASE64))
+"""What stands of any placeholder in a document: as it is, or in base64, as bytes are."""
 _MEND: Final = "restore it from version control, or delete it and record again"
 
 
@@ -148,12 +150,12 @@ class StoredCassette:
 
     def holds_secrets(self, at: int) -> bool:
         """Whether the call at a position may hold a placeholder of a secret."""
-        return self._any_secrets and self._documents.may_hold(self._places[at], b"<secret:")
+        may_hold, place = self._documents.may_hold, self._places[at]
+        return self._any_secrets and any(may_hold(place, word) for word in _MARKS)
 
     def shows_secrets(self, at: int) -> bool:
         """Whether the call at a position may hold one in what it says itself, in bytes and base64 too."""
-        words = (MARK, "!shared", *IN_BASE64)
-        return any(self.slices.has(self._places[at], word.encode()) for word in words)
+        return any(self.slices.has(self._places[at], word) for word in (b"!shared", *_MARKS))
 
     def may_look_secret(self, at: int) -> bool:
         """Whether the call at a position may hold a text that looks like a placeholder and is none."""
@@ -185,7 +187,7 @@ class StoredCassette:
 
     @cached_property
     def _any_secrets(self) -> bool:
-        return any(self.slices.has(place, b"<secret:") for place in self._places)
+        return any(self.slices.has(place, word) for place in self._places for word in _MARKS)
 
     def inside(self, at: int) -> list[int]:
         """The positions of the calls that were made directly inside the one at a position."""

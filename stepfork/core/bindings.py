@@ -183,6 +183,16 @@ class Bindings:
             return any(label_of(part) == label_of(recorded) for part in placeholders_in(here))
         return False
 
+    def in_clear(self, here: str) -> str:
+        """A text of the run with its short secrets in clear: what an answer says in clear stands in the
+        recording so, under the key of a secret too.
+        """
+        return PLACEHOLDER.sub(self._plain, here) if MARK in here else here
+
+    def _plain(self, found: re.Match[str]) -> str:
+        value, spreads = self._redactor.meant(found[0])
+        return found[0] if spreads or not value else value
+
     def _is_free(self, recorded: str) -> bool:
         """Whether a recorded placeholder may still stand for anything of the program's own."""
         return recorded not in self._values and not self._redactor.was_brought(recorded)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import builtins
+import html
 import json
 import keyword
 import re
@@ -24,7 +24,6 @@ _PROBE: Final = re.compile(r"[A-Za-z0-9_./+=~%-]+")
 _FEW: Final = 40
 _DEEPEST_JSON: Final = 3
 """So many levels of JSON inside of JSON are seen through in a text that is none itself."""
-BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class Known(NamedTuple):
@@ -168,9 +167,9 @@ def _is_ordinary(value: str) -> bool:
 
 
 def _spellings(value: str) -> list[str]:
-    """Other forms of a value: in URLs, in JSON (and in JSON inside of that)."""
+    """Other forms of a value: in HTML, in code, in URLs, in JSON (and in JSON inside of that)."""
     raw = value.encode("utf-8", "surrogatepass")
-    forms: list[str] = []
+    forms = [html.escape(value), repr(value)[1:-1]]
     for depth in range(1, _DEEPEST_JSON + 1):
         for ascii_from in range(depth + 1):  # the level from which on it is ASCII
             form = value
@@ -180,6 +179,7 @@ def _spellings(value: str) -> list[str]:
     if len(raw) <= 10_000:
         urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
         forms += urls
+        forms += map(quote, urls)  # a URL in a URL
         forms += (re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), url) for url in urls)
     return [form for form in dict.fromkeys(forms) if form != value and len(form) >= SHORTEST]
 
@@ -204,25 +204,3 @@ def _in_base64(value: str) -> dict[str, int]:
             forms |= {core: before, core.replace("+", "-").replace("/", "_"): before}
     forms.pop(value, None)
     return forms
-
-
-def in_base64(run: str, change: Callable[[str], str]) -> str:
-    """A piece of base64 with `change` made to what it says; the same text if that changes nothing.
-
-    >>> in_base64("aHVudGVyMg==", str.upper), in_base64("aHVudGVyMg", str.upper)
-    ('SFVOVEVSMg==', 'SFVOVEVSMg')
-    """
-    body = run.rstrip("=")
-    body, tail = (body[:-1], body[-1] + run[len(body) :]) if len(body) % 4 == 1 else (body, "")
-    altchars = b"-_" if "-" in body or "_" in body else b"+/"
-    try:
-        raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars, validate=True)
-    except (binascii.Error, ValueError):
-        return run
-    said = raw.decode("utf-8", "surrogateescape")
-    changed = change(said)
-    if changed == said:
-        return run
-    again = base64.b64encode(changed.encode("utf-8", "surrogateescape"), altchars).decode()
-    padded = len(body) % 4 == 0 or run.endswith("=")
-    return (again if padded else again.rstrip("=")) + tail

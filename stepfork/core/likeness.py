@@ -10,11 +10,12 @@ recorded one if an answer quotes that.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from stepfork.core.changed_texts import said_in
 from stepfork.core.directories import AS_THEY_STAND, Directories
-from stepfork.core.model import Plain
+from stepfork.core.model import Plain, numbers_in
 from stepfork.core.renaming import Bound, Renaming
 from stepfork.core.volatile import Rules
 
@@ -59,7 +60,7 @@ class Likeness:
     def brought(self, answer: Plain) -> None:
         """Takes note of the values in an answer: the program did not make them."""
         if self.rules.tell_apart:
-            for text in said_in(answer):
+            for text in chain(said_in(answer), numbers_in(answer)):
                 for piece in self.rules.cut(text)[1]:
                     if piece.text is None:
                         self._brought.add((piece.rule, piece.key))

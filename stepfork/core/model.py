@@ -35,6 +35,25 @@ OPAQUE: Final = frozenset({"decimal", "datetime", "date", "time", "timedelta", "
 """Tags whose text has a form of its own: it would not be read back with anything else in it."""
 
 
+def numbers_in(value: Plain) -> Iterator[str]:
+    """The whole numbers of a plain value, as texts spell them.
+
+    >>> sorted(numbers_in({"ids": [1, 2], "n": 0.5, "done": True}))
+    ['1', '2']
+    """
+    stack: list[Plain] = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is int:
+            yield str(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, Tagged):
+            stack.append(item.value)
+
+
 def texts_in(value: Plain, said: Callable[[Tagged], str | None] = lambda tagged: None) -> Iterator[str]:
     """All texts of a plain value, keys included, in no order that means anything.
 

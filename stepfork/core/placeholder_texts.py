@@ -8,12 +8,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from stepfork.core.changed_texts import changed
 from stepfork.core.model import Plain, texts_in
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 OTHER: Final = "other-"
 """Begins the number of a secret of a run that is none of the recording's so far."""
 PLACEHOLDER: Final = re.compile(r"<secret:(\w{1,64}):((?:other-)?[1-9][0-9]{0,8})>")
@@ -24,9 +26,10 @@ SHORTEST: Final = 8
 LOOKALIKE: Final = re.compile(r"<(=*)secret:\w{1,64}:(?:other-)?[1-9][0-9]{0,8}>")
 """What looks like a placeholder, or like one that was escaped."""
 _SPELLED: Final = re.compile(
-    r"(?:%3[Cc]|\\u003[Cc]|&lt;)secret(?::|%3[Aa])(\w{1,64})(?::|%3[Aa])([1-9][0-9]{0,8})(?:%3[Ee]|\\u003[Ee]|&gt;)"
+    r"(?:%(?:25)?3[Cc]|\\u003[Cc]|&lt;)secret(?::|%(?:25)?3[Aa])(\w{1,64})(?::|%(?:25)?3[Aa])"
+    r"([1-9][0-9]{0,8})(?:%(?:25)?3[Ee]|\\u003[Ee]|&gt;)"
 )
-_SPELLINGS: Final = ("%3csecret", "003csecret", "&lt;secret")
+_SPELLINGS: Final = ("%3csecret", "%253csecret", "003csecret", "&lt;secret")
 _OTHER_LETTERS: Final = (MARK.upper(), MARK.encode().hex(), MARK.encode().hex().upper())
 _CHANGED: Final = re.compile(
     rf"(?i)<secret:\w{{1,64}}:[1-9][0-9]{{0,8}}>|{MARK.encode().hex()}(?:[0-9a-f]{{2}}){{3,150}}?3e"
@@ -79,15 +82,23 @@ def looks_like_one(text: str) -> bool:
     return "secret:" in text and LOOKALIKE.search(text) is not None
 
 
-def escaped(text: str, brought: set[str]) -> str:
+def escaped(text: str, brought: set[str], dummies: Mapping[str, str] = _NONE) -> str:
     """A text of a program as the file has it: what looks like a placeholder and is none has a ``=`` more.
+
+    What serves as a secret all the same is what stands for that (`dummies`).
 
     >>> escaped("see <secret:token:1> and <=secret:token:1>", set())
     'see <=secret:token:1> and <==secret:token:1>'
+    >>> escaped("see <secret:token:1>", set(), {"<secret:token:1>": "<secret:token:2>"})
+    'see <secret:token:2>'
     """
     if "secret:" not in text:
         return text
-    return LOOKALIKE.sub(lambda found: found[0] if found[0] in brought else f"<={found[0][1:]}", text)
+
+    def shown(found: re.Match[str]) -> str:
+        return found[0] if found[0] in brought else dummies.get(found[0], f"<={found[0][1:]}")
+
+    return LOOKALIKE.sub(shown, text)
 
 
 def unescaped(text: str) -> str:

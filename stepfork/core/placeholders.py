@@ -18,6 +18,7 @@ class Placeholders:
         brought: the recording's placeholders that the program of a replay was given.
         answering: whether what gets a placeholder now comes with an answer.
         answers: the placeholders that first came with one.
+        told: those of values that do not spread which came with one, first or not.
 
     >>> placeholders = Placeholders()
     >>> [placeholders.of("token", value) for value in ("a", "b", "a")]
@@ -31,6 +32,7 @@ class Placeholders:
         self.brought: set[str] = set()
         self.answering = False
         self.answers: set[str] = set()
+        self.told: set[str] = set()
         self._given: dict[tuple[str, str], str] = {}  # the label is "" for a value that spreads
         self._numbers: dict[str, int] = {}
         self._met: dict[str, set[str]] = {}
@@ -50,6 +52,8 @@ class Placeholders:
             self._values[placeholder] = key
             if self.answering:
                 self.answers.add(placeholder)
+        if self.answering and key[0]:
+            self.told.add(placeholder)
         self._met.setdefault(placeholder, set()).add(label)
         return placeholder
 

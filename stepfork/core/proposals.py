@@ -32,6 +32,8 @@ def proposal(recorded: Incoming, incoming: Incoming, mismatch: Mismatch) -> str:
     """
     if mismatch.fault != "args" or not mismatch.path:
         return ""
+    if not mismatch.order_only and match(recorded, incoming, Likeness().trial().same_text) is None:
+        return ""  # they differ in which secret is which
     for what, setting, alike, ignored in _candidates(recorded, mismatch):
         trial = alike.trial()
         left = match(

@@ -5,10 +5,14 @@ Knows no file, no SDK and no clock; what is replaced is decided in `value_redact
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
+from typing import Final
 
+from stepfork.core.changed_texts import said_in
 from stepfork.core.model import Plain
 from stepfork.core.placeholder_texts import PLACEHOLDER, placeholders_in
 from stepfork.core.redaction_keys import Keys
@@ -17,6 +21,12 @@ from stepfork.core.text_redaction import TextRedactor
 from stepfork.core.value_redaction import ValueRedactor
 
 __all__ = ["Keys", "Redactor"]
+
+_LONGEST_HEARD: Final = 64
+_PLAIN: Final = re.compile(r"[^\"'`\\<>\x00-\x1f]+")
+"""A value that stands in JSON and in code as it is."""
+_WORD: Final = re.compile(r"\w+")
+_LONG_WORD: Final = re.compile(r"[\w.@+-]+")
 
 
 class Redactor:
@@ -178,6 +188,42 @@ class Redactor:
             self._texts.bring(found)
             if is_answer:
                 self._texts.placeholders.answers.update(found)
+
+    def hear(self, answer: Plain) -> None:
+        """Takes note of an answer as the file has it: a short value that it says in clear is no secret where
+        the program hands it on.
+
+        >>> redactor = Redactor()
+        >>> redactor.hear(["ETH", "BTC"])
+        >>> redactor.redact([{"token": "ETH"}, {"token": "abc"}])
+        [{'token': 'ETH'}, {'token': '<secret:token:1>'}]
+        """
+        with self._lock:
+            self._texts.heard.update(text for text in said_in(answer) if 0 < len(text) <= _LONGEST_HEARD)
+
+    def told_in_clear(self, asked: Iterable[Plain]) -> dict[str, str]:
+        """What of the answers turned out to be no secret, by its placeholder: short values and words under
+        the key of one that the program handed on in clear. Only questions are to be `asked`.
+
+        >>> redactor = Redactor()
+        >>> with redactor.answering():
+        ...     _ = redactor.redact([{"token": "493021"}, {"password": "abc"}])
+        >>> redactor.told_in_clear([{"q": "code 493021"}])
+        {'<secret:token:1>': '493021'}
+        """
+        with self._lock:
+            values = {
+                shown: self._texts.placeholders.value(shown)[0] for shown in self._texts.placeholders.told
+            }
+        plain = {shown: value for shown, value in values.items() if _PLAIN.fullmatch(value)}
+        if not plain:
+            return {}
+        met: set[str] = set()
+        for text in chain.from_iterable(map(said_in, asked)):
+            met.add(text)
+            met.update(_WORD.findall(text))
+            met.update(_LONG_WORD.findall(text))
+        return {shown: value for shown, value in sorted(plain.items()) if value in met}
 
     def was_brought(self, placeholder: str) -> bool:
         """Whether the program of a replay was given a placeholder."""

@@ -39,6 +39,9 @@ class Bound(Protocol):
     def is_dummy_for(self, recorded: str, here: str) -> bool:
         """Whether a dummy of the run stands for a recorded value that is put together otherwise."""
 
+    def in_clear(self, here: str) -> str:
+        """A text of the run with its short secrets in clear: the recording may have them so."""
+
 
 class Apart:
     """Nothing is known of the run but that its secrets were numbered independently, or by a replay."""
@@ -62,6 +65,10 @@ class Apart:
     def is_dummy_for(self, recorded: str, here: str) -> bool:
         """Nothing is known."""
         return False
+
+    def in_clear(self, here: str) -> str:
+        """Nothing is known."""
+        return here
 
 
 class Renaming:
@@ -103,10 +110,14 @@ class Renaming:
             recorded = LOOKALIKE.sub(self._given, recorded)
         recorded, incoming = opened_alike(recorded, incoming)
         if MARK not in recorded:
-            return recorded == incoming
+            return recorded in (incoming, self._bound.in_clear(incoming))
         pairs = self._align(recorded, incoming)
         if pairs is None:
-            return self._bound.is_dummy_for(recorded, incoming)
+            if self._bound.is_dummy_for(recorded, incoming):
+                return True
+            pairs = self._align(recorded, self._bound.in_clear(incoming))
+        if pairs is None:
+            return False
         fresh: dict[str, str] = {}
         back: dict[str, str] = {}
         for placeholder, here in pairs:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stepfork.core.secret_names import Names
-from stepfork.core.secret_shapes import IN_CONTEXT, Span, is_reference, looks_secret
+from stepfork.core.secret_shapes import IN_CONTEXT, Span, is_phrase, is_reference, looks_secret
 from stepfork.core.secret_tables import cells_below
 
 _AFTER_HEAD: Final = frozenset(",;|\t\r\n\"'`* 0123456789")
@@ -87,7 +87,7 @@ def _of_form(text: str, pattern: re.Pattern[str], names: Names) -> Iterator[Span
     """``<password>...</password>`` and its kind: a name and a value in a form of their own."""
     for match in pattern.finditer(text):
         label, value = names.label(match["name"]), match["value"]
-        if label and not is_reference(value) and looks_secret(value):
+        if label and not is_reference(value) and (looks_secret(value) or is_phrase(value)):
             yield Span(match.start("value"), IN_CONTEXT, match.end("value"), label)
 
 

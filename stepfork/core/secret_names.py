@@ -21,7 +21,7 @@ _NAMES: Final = _words(
     "amz_security_token amz_signature goog_signature dd_application_key secret_key_base "
     "passwords access_tokens refresh_tokens auth_tokens "
     "pgpassword accesskey csrf_token xsrf_token "
-    "sas_token gh_token hf_token ssh_key jsessionid phpsessid"
+    "sas_token gh_token hf_token ssh_key jsessionid phpsessid jwt mysql_pwd storage_account_key"
 )
 _BY_LETTERS: Final = {name.replace("_", ""): name for name in _NAMES}
 _TAILS: Final = _words(
@@ -30,13 +30,15 @@ _TAILS: Final = _words(
     "refresh_token id_token "
     "session_token auth_token api_token bearer_token bot_token server_token github_token gitlab_token "
     "slack_token hf_token npm_token vault_token encryption_key signing_key "
-    "master_key auth_key password passwd passphrase"
+    "master_key auth_key password passwd passphrase "
+    "db_pass smtp_pass mail_pass email_pass user_pass mysql_pass ftp_pass admin_pass db_pwd smtp_pwd user_pwd"
 )
 """How a longer name may end: ``openai_api_key``, ``dbPassword``. A bare ``token`` is no such ending."""
-_LOUD_TAILS: Final = _words("token secret pat pass key")
+_LOUD_TAILS: Final = _words("token secret pat pass key pwd")
 """Endings that count in the spelling of the environment only: ``GITHUB_TOKEN``."""
 _NO_TOKEN: Final = _words("page next cursor continuation sync eos bos pad unk sep cls mask max min stop")
 _NO_PASS: Final = _words("test tests check checks all first second last single did must")
+_NO_PWD: Final = _words("old init orig start")
 _NO_KEY: Final = _words(
     "public primary foreign sort partition cache hash index object row route dedupe idempotency lookup range "
     "group unique composite natural surrogate shift ctrl alt hot any press enter escape return tab delete "
@@ -56,6 +58,10 @@ MODEL: Final = re.compile(
 )
 """The name of a model."""
 LONGEST_NAME: Final = 64
+SEVERAL: Final = frozenset(
+    {"api_keys", "passwords", "secrets", "access_tokens", "refresh_tokens", "auth_tokens"}
+)
+"""Keys of several secrets, each under a name of its own."""
 COOKIES: Final = frozenset({"cookie", "cookies", "set_cookie"})
 _KEYWORDS: Final = (
     *("key", "token", "secret", "password", "passwd", "passphrase"),
@@ -94,7 +100,7 @@ def _holds_secret(key: str, name: str) -> bool:
         return True
     if not key.isupper() or words[-1] not in _LOUD_TAILS:
         return False
-    return words[-2] not in {"pass": _NO_PASS, "key": _NO_KEY}.get(words[-1], _NO_TOKEN)
+    return words[-2] not in {"pass": _NO_PASS, "pwd": _NO_PWD, "key": _NO_KEY}.get(words[-1], _NO_TOKEN)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,16 @@ from typing import Final
 from stepfork.core.secret_fields import below_names, ends_of, fields, may_hold_table
 from stepfork.core.secret_names import COOKIES, LONGEST_NAME, Names
 from stepfork.core.secret_parts import basic_password
-from stepfork.core.secret_shapes import IN_CONTEXT, RUN, Span, is_credible, is_reference, looks_secret, shaped
+from stepfork.core.secret_shapes import (
+    IN_CONTEXT,
+    RUN,
+    Span,
+    is_credible,
+    is_phrase,
+    is_reference,
+    looks_secret,
+    shaped,
+)
 
 _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _AFTER_NAME: Final = frozenset("\"'`\\] \t=:0123456789")
@@ -180,7 +189,7 @@ def _value(text: str, start: int, key: str, separator: re.Match[str], own: bool)
     elif tight and after[:1] == "&" and after != "&&":
         return None if is_reference(value) else match.span()
     value = value.rstrip(".:?*")
-    likely = sure or looks_secret(value) or (own and any(map(str.isdigit, value)))
+    likely = sure or looks_secret(value) or is_phrase(value) or (own and any(map(str.isdigit, value)))
     if len(value) < 8 or not likely or is_reference(value):
         return None
     return at, at + len(value)
@@ -223,7 +232,7 @@ def _quoted(text: str, separator: re.Match[str]) -> tuple[int, int] | None:
     words = value.split()
     if match.end() == match.end("value") and (match.end() < len(text) or len(words) > 1):
         return None  # it does not end
-    sure = bool(separator["close"])
+    sure = bool(separator["close"]) or is_phrase(value)
     mixed = sum(map(looks_secret, words))
     if len(value) < 8 or not (sure or mixed * 2 >= len(words)) or is_reference(value):
         return None

@@ -62,7 +62,7 @@ def _looks_mixed(text: str) -> bool:
 _REFERENCE: Final = re.compile(
     r"""\$\{?\w+\}?\Z | \$\( | %\w*%?\Z | %\( | [{<\[]        # $TOKEN, ${TOKEN}, %TOKEN%, {token}, <token>
       | [*•._-]+\Z | [xX]+\Z                                  # a mask
-      | [A-Z]+(?:_[A-Z]+)+\Z | (?i:your|my|the)[_-]           # YOUR_API_KEY
+      | [A-Z]+(?:_[A-Z]+)+\d{0,2}\Z | (?i:your|my|the)[_-]           # YOUR_API_KEY
       | arn: | AWS4-HMAC | \w+://(?!\S*@) | (?:~|\.{1,2})?/[a-z_.][\w.@/-]*\Z    # a name, an address, a path
       | value\d*\Z                                            # key=value1
       | \d{4}-\d\d-\d\d                                       # a date
@@ -91,6 +91,34 @@ _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
 def looks_secret(value: str) -> bool:
     """Whether letters and digits stand side by side in a value, or it is one long run of letters."""
     return bool(_MIXED.search(value) or _ONE_CASE.match(value))
+
+
+_PHRASE: Final = re.compile(r"[a-z]{3,12}(?:-[a-z]{3,12}){2,7}\Z")
+_OF_NAMES: Final = re.compile(
+    r"(?:\A|-)(?:keys?|tokens?|secrets?|password|api|app|auth|your|the|test|example|name|header|cookie"
+    r"|service|account|access|default|none|not|tls|role|user)(?:-|\Z)"
+)
+
+
+def is_phrase(value: str) -> bool:
+    """Whether a value is put together of words as passphrases are: ``correct-horse-battery``.
+
+    >>> is_phrase("correct-horse-battery"), is_phrase("staging-api-key"), is_phrase("lm-studio")
+    (True, False, False)
+    """
+    return _PHRASE.match(value) is not None and _OF_NAMES.search(value) is None
+
+
+_NAME: Final = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)?\Z|-")
+
+
+def is_given(value: str) -> bool:
+    """Whether what stands behind the name of a secret may be its value: no word, name, option or sentence.
+
+    >>> [is_given(value) for value in ("hunter2", "k9x", "user", "content-type", "--force", "is required")]
+    [True, True, False, False, False, False]
+    """
+    return not _NAME.match(value) and not any(map(str.isspace, value)) and not is_reference(value)
 
 
 def is_credible(value: str) -> bool:
@@ -192,6 +220,20 @@ SHAPES: Final = (
         ),
         group=2,
         check=lambda value: not is_reference(value),
+    ),
+    Shape(
+        "password",
+        "PASSWORD '",
+        re.compile(r"PASSWORD '(?<!\wPASSWORD ')([^'\s]{4,})'"),
+        group=1,
+        check=lambda value: not is_reference(value),
+    ),
+    Shape(
+        "password",
+        "mysql",
+        re.compile(r"mysql(?:dump|admin)? (?:[^\n]{0,200}? )?-p([^\s'\"]{8,})"),
+        group=1,
+        check=lambda value: is_credible(value),
     ),
     Shape(
         "token",

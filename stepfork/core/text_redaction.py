@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from stepfork.core.base64_texts import BASE64, in_base64, told_in_base64
 from stepfork.core.json_texts import JSONISH, is_blob, is_json, strings
-from stepfork.core.known_values import BASE64, KnownValues, in_base64
+from stepfork.core.known_values import KnownValues
 from stepfork.core.placeholder_texts import (
     MARK,
     PLACEHOLDER,
@@ -49,6 +50,9 @@ class TextRedactor:
         names: which keys hold secrets.
         known: the values that are replaced wherever they stand.
         placeholders: what stands for them.
+        dummies: texts of the program that look like placeholders and serve as secrets, and what stands for
+            them.
+        heard: short texts that an answer had in clear: if they do not spread, they are no secrets later.
         shortest: no text of fewer characters is looked at.
         raw: whether texts come from the program as they are, so that what only looks like a placeholder in
             them is escaped.
@@ -61,6 +65,8 @@ class TextRedactor:
         )
         self.known = KnownValues()
         self.placeholders = Placeholders()
+        self.dummies: dict[str, str] = {}
+        self.heard: set[str] = set()
         self._patterns = tuple(re.compile(pattern) for pattern in rules.patterns)
         self._allowed = tuple(re.compile(pattern) for pattern in rules.allow)
         self.shortest = 0 if self._patterns else SHORTEST
@@ -153,9 +159,8 @@ class TextRedactor:
     def _part(self, part: Part) -> str:
         """What stands for a part; a secret of an answer that it holds keeps its own placeholder in there."""
         text, label = part.text, part.label
-        if PLACEHOLDER.fullmatch(text) and (not self.raw or self.placeholders.replays):
-            self.bring((text,) if self.raw else ())  # it serves as its own dummy
-            return text
+        if PLACEHOLDER.fullmatch(text):
+            return self._dummy(text, label) if self._is_dummy(text) else text
         shown: list[str] = []
         done = 0
         for at, end, placeholder in sorted(self._of_answers(text)):
@@ -166,7 +171,23 @@ class TextRedactor:
             return "".join((*shown, self._rest(label, text[done:])))
         if part.spreads:
             self.learn(text, label)
+        if text in self.heard and text not in self.known and not self.placeholders.answering:
+            return text
         return self.placeholder(label, text)
+
+    def _is_dummy(self, lookalike: str) -> bool:
+        """Whether what looks like a placeholder is a text of the program's own."""
+        return self.raw and lookalike not in self.placeholders.brought
+
+    def _dummy(self, lookalike: str, label: str) -> str:
+        """What stands for a text that looks like a placeholder under the key of a secret: a value like any
+        other, which is followed wherever it stands.
+        """
+        placeholder = self.placeholders.of(label, lookalike, spreads=True)
+        if self.dummies.get(lookalike) != placeholder:
+            self.dummies[lookalike] = placeholder
+            self._forget()
+        return placeholder
 
     def _rest(self, label: str, text: str) -> str:
         """What stands for a piece of a secret beside one that an answer brought."""
@@ -203,11 +224,15 @@ class TextRedactor:
     def bind(self, placeholder: str, recorded: str) -> None:
         """From now on `recorded` stands for what a placeholder of this replay stood for."""
         self.placeholders.bind(placeholder, recorded)
+        for lookalike, shown in self.dummies.items():
+            if shown == placeholder:
+                self.dummies[lookalike] = recorded
         self._forget()
 
     def _marked(self, text: str) -> str:
         """A text of the program: of what looks like a placeholder only those that it was given are."""
-        return escaped(in_plain(text, self.placeholders.brought), self.placeholders.brought)
+        brought = self.placeholders.brought
+        return escaped(in_plain(text, brought), brought, self.dummies)
 
     def learn_parts(self, label: str, value: str) -> None:
         """From now on what a header holds is secret, each part by itself, if it looks like a credential."""
@@ -231,7 +256,9 @@ class TextRedactor:
         spans, named = find(text, self.names)
         if spans or (named and any(JSONISH.match(part) for part in parts)):
             return True
-        return any(pattern.search(part) for pattern in self._patterns for part in parts)
+        if any(pattern.search(part) for pattern in self._patterns for part in parts):
+            return True
+        return any(self._may_hold_secret(told.said, [told.said]) for told in told_in_base64(text))
 
     def _pass(self, text: str, wire: bool) -> str:
         text = self._reencoded(text)
@@ -248,7 +275,7 @@ class TextRedactor:
         for pattern in self._patterns:
             own = [found for match in pattern.finditer(text) if (found := _own(match))[0] < found[1]]
             text = self._replace(text, [(at, -end, 0, OWN_PATTERN, text[at:end]) for at, end in own])
-        return text
+        return self._retold(text)
 
     def _known(self, text: str) -> list[_Place]:
         """Where values stand that are known to be secret."""
@@ -266,6 +293,16 @@ class TextRedactor:
             if at >= done and (run := BASE64.match(text, at)):
                 parts += (text[done:at], in_base64(run[0], self.redact_known))
                 done = run.end()
+        return "".join((*parts, text[done:]))
+
+    def _retold(self, text: str) -> str:
+        """The text with secrets replaced that its pieces of base64 tell: in one line each, if any is."""
+        parts: list[str] = []
+        done = 0
+        for told in told_in_base64(text):
+            if self.redact(told.said) != told.said:
+                parts += (text[done : told.start], in_base64(told.piece, self.redact))
+                done = told.end
         return "".join((*parts, text[done:]))
 
     def _replace(self, text: str, places: list[_Place]) -> str:

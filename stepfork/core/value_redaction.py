@@ -16,9 +16,10 @@ from stepfork.core.canonical import canonical_text
 from stepfork.core.changed_texts import BYTES
 from stepfork.core.log_probabilities import respelled, spelled
 from stepfork.core.model import OPAQUE, Plain, Tagged, texts_in
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.redaction_keys import Keys, is_name
-from stepfork.core.secret_names import COOKIES
-from stepfork.core.secret_shapes import is_credible, is_reference
+from stepfork.core.secret_names import COOKIES, SEVERAL
+from stepfork.core.secret_shapes import is_credible, is_given, is_reference
 from stepfork.core.text_redaction import NAMED, TextRedactor
 
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -50,6 +51,11 @@ def _wide_enough(array: dict[str, Plain]) -> dict[str, Plain]:
     return {**array, "dtype": f"{order[1]}U{max(128, 1 << longest.bit_length())}"}
 
 
+def _is_dummy(value: str) -> bool:
+    """Whether a value that stands for no secret by its looks serves as a dummy all the same: ``xxx``."""
+    return not value.strip("xX") or PLACEHOLDER.fullmatch(value) is not None
+
+
 def _said(value: Tagged) -> str:
     """What bytes say, if it is a name."""
     try:
@@ -75,9 +81,9 @@ class ValueRedactor:
         if self._is_clean(value, keys):
             return value
         while True:  # from the start each time: what is found later may be more than a part
-            known = len(texts.known), len(texts.placeholders.brought)
+            known = len(texts.known), len(texts.dummies)
             redacted = self._walk(value, keys)
-            if (len(texts.known), len(texts.placeholders.brought)) == known:
+            if (len(texts.known), len(texts.dummies)) == known:
                 return redacted
 
     def _named_by(self, fields: Mapping[str, object]) -> tuple[str, str] | None:
@@ -92,7 +98,7 @@ class ValueRedactor:
 
     def _labels_in(self, items: Sequence[object]) -> dict[int, str]:
         """Which items of a list are secrets, for what stands before them: ``["X-Api-Key", "..."]`` or an
-        option of a command (``["--password", "..."]``). They have to look like one.
+        option of a command (``["--password", "..."]``). A word or a name is none.
         """
         labels = {}
         for at in range(1, len(items)):
@@ -100,7 +106,9 @@ class ValueRedactor:
             if not isinstance(name, str) or not isinstance(value, str):
                 continue
             label = self._texts.label(name) if len(items) == 2 or name.startswith("--") else ""
-            if label and (is_credible(value) or (label in COOKIES and "=" in value)):
+            if name in ("-u", "--user") and ":" in value and str(items[0]).endswith("curl"):
+                label = "authorization"
+            if label and (is_given(value) or (label in COOKIES and "=" in value)):
                 labels[at] = label
         return labels
 
@@ -210,6 +218,13 @@ class ValueRedactor:
                     if any(new is not old for new, old in zip(jar.values(), value.values(), strict=True))
                     else value
                 )
+            if label in SEVERAL and isinstance(value, dict) and "type" not in value:
+                held = {
+                    key: self._item(label if isinstance(item, str) and is_credible(item) else "", item, keys)
+                    for key, item in value.items()
+                }
+                same = all(new is old for new, old in zip(held.values(), value.values(), strict=True))
+                return value if same else held
             if isinstance(value, dict) and isinstance(value.get("value"), str) and "type" not in value:
                 rest: Any = self._walk({**value, "value": ""}, keys)
                 return {**rest, "value": self._texts.keyed(label, str(value["value"]))}
@@ -217,7 +232,7 @@ class ValueRedactor:
 
     def _under(self, label: str, item: Plain, keys: Keys) -> Plain:
         """One of several values under a secret key: a header's, or a cookie with its name."""
-        if isinstance(item, str) and is_reference(item) and item.strip("xX"):  # a dummy is
+        if isinstance(item, str) and is_reference(item) and not _is_dummy(item):
             return self._walk(item, keys)
         return self._item(label, item, keys) if isinstance(item, str | dict) else self._walk(item, keys)
 

@@ -6,7 +6,7 @@ and only now it is known which values stand more than once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from stepfork.cassette import emitter, frame, message_contents, question, reader, schema, stream
@@ -14,61 +14,84 @@ from stepfork.cassette.bases import Asked, Recent, ask
 from stepfork.cassette.shared import Large, large_values, names_of, shorten
 from stepfork.cassette.stream.pieces import joined
 from stepfork.cassette.values import TAGS
+from stepfork.core.changed_texts import changed
 from stepfork.core.directories import AS_THEY_STAND, Directories
 from stepfork.core.lanes import Mark
 from stepfork.core.model import Plain, Recorded
+from stepfork.core.placeholder_texts import PLACEHOLDER
 from stepfork.core.redaction import Keys, Redactor
 from stepfork.session.ticket import Ticket
 
 
-def final_documents(calls: Iterable[tuple[Ticket, Mark | None]], redactor: Redactor) -> list[str]:
+def question_of(ticket: Ticket) -> Plain:
+    """What a call asks, without what it has from the one it extends."""
+    extension = None if ticket.asked is None else ticket.asked.extension
+    asked: Plain = ticket.call.args
+    if extension is not None:
+        asked = [extension.changed, dict(extension.append)]
+    return [ticket.call.target, asked]
+
+
+def told_value(value: Plain, told: Mapping[str, str]) -> Plain:
+    """A value with these placeholders replaced by what they stand for."""
+    return changed(value, lambda text: PLACEHOLDER.sub(lambda found: told.get(found[0], found[0]), text))
+
+
+def final_documents(
+    calls: Iterable[tuple[Ticket, Mark | None]], redactor: Redactor, told: Mapping[str, str]
+) -> list[str]:
     """The documents of calls that are given in their final order, each before those made inside of it.
 
-    Those that nothing changed are the very text that was written before.
+    What turned out to be no secret (`told`, by its placeholder) is in clear. Those that nothing changed are
+    the very text that was written before.
     """
     recent = Recent()
     texts: list[str] = []
     large: list[Sequence[Large]] = []
     for ticket, mark in calls:
         before = recent.line(ticket.depth, "" if mark is None else mark.lane)
-        clean = ticket.text is not None and not _may_mention(ticket, redactor)
+        clean = ticket.text is not None and not (_may_mention(ticket, redactor) or told)
         asked = ticket.asked
         if ticket.call.kind == "llm":
             if asked is None or not clean or not asked.same_choice(before):
                 clean = False
-                asked = ask(_args(ticket, redactor), list(before))
+                asked = ask(_args(ticket, redactor, told), list(before))
             before.appendleft(asked)
         if clean and ticket.text is not None:
             texts.append(schema.marked(ticket.text, ticket.call, mark))
             large.append(ticket.large)
             continue
-        document = _document(ticket, mark, asked, redactor)
+        document = _document(ticket, mark, asked, redactor, told)
         texts.append(emitter.emit_document(document))
         large.append(large_values(document, texts[-1]))
     return _sharing(texts, large)
 
 
-def _document(ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: Redactor) -> dict[str, Plain]:
+def _document(
+    ticket: Ticket, mark: Mark | None, asked: Asked | None, redactor: Redactor, told: Mapping[str, str]
+) -> dict[str, Plain]:
     """A call's document, with what is known now."""
-    args, extension = _args(ticket, redactor), None if asked is None else asked.extension
+    args, extension = _args(ticket, redactor, told), None if asked is None else asked.extension
     if ticket.text is None:
         call = replace(ticket.call, args=args, target=redacted_fields(ticket.call.target, redactor))
         unfinished = Recorded(call, {}, ticket.depth, unfinished=True, mark=mark)
         return schema.call_document(unfinished, extension)
     text = schema.marked(ticket.text, ticket.call, mark)
-    document = _redacted_document(reader.parse_document(text, known_tags=TAGS), redactor)
+    document = _redacted_document(reader.parse_document(text, known_tags=TAGS), redactor, told)
     held = document.get("stream")
     if isinstance(held, dict):
         document["stream"] = redacted_stream(held, redactor)
     return document if asked is None else message_contents.marked(question.retold(document, args, extension))
 
 
-def _redacted_document(document: dict[str, Plain], redactor: Redactor) -> dict[str, Plain]:
+def _redacted_document(
+    document: dict[str, Plain], redactor: Redactor, told: Mapping[str, str]
+) -> dict[str, Plain]:
     """A document without the secrets that are known by now; what names its call stays."""
     named = {key: document[key] for key in ("tool", "llm") if key in document}
     fields = {key: value for key, value in document.items() if key not in named}
     redacted = redacted_fields if "tool" in named else redacted_answer
-    shown = redacted(fields, redactor) | named
+    shown = {key: told_value(value, told) for key, value in redacted(fields, redactor).items()} | named
     return {key: shown[key] for key in document}
 
 
@@ -149,9 +172,10 @@ def redacted_stream(
     return redacted_fields({**stream.encode(whole), **ends}, redactor, Keys.ANSWER)
 
 
-def _args(ticket: Ticket, redactor: Redactor) -> Plain:
+def _args(ticket: Ticket, redactor: Redactor, told: Mapping[str, str]) -> Plain:
     args = ticket.call.args
-    return args if redactor.count == ticket.found else redactor.redact(args, Keys.ANSWER)
+    args = args if redactor.count == ticket.found else redactor.redact(args, Keys.ANSWER)
+    return told_value(args, told) if told else args
 
 
 def _sharing(texts: list[str], large: list[Sequence[Large]]) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from stepfork.cassette import emitter, frame, reader, schema
@@ -28,9 +29,11 @@ from stepfork.errors import RecordingError
 from stepfork.session.final import (
     final_documents,
     may_hide_pieces,
+    question_of,
     redacted_fields,
     redacted_header,
     redacted_outcome,
+    told_value,
 )
 from stepfork.session.ticket import Ticket
 
@@ -99,6 +102,7 @@ class Recorder:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
         with self._redactor.answering():
             redacted = redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
+        self._redactor.hear(list(redacted.values()))
         shown = self._directories.normalise(redacted)
         assert isinstance(shown, dict)
         asked = self._ask(ticket)
@@ -232,8 +236,12 @@ class Recorder:
         Raises:
             CassetteError: if the file cannot be written.
         """
-        documents = final_documents(self._in_order(self._scope), self._redactor)
-        return self._writer.finish(redacted_header(self._writer.header, self._redactor), documents, end)
+        asked = chain((end.output,), (question_of(ticket) for ticket in self._tickets))
+        told = self._redactor.told_in_clear(asked)
+        documents = final_documents(self._in_order(self._scope), self._redactor, told)
+        header = redacted_header(self._writer.header, self._redactor)
+        end = frame.changed_end(end, lambda value: told_value(value, told))
+        return self._writer.finish(header, documents, end)
 
     def release(self) -> str:
         """Lets go of the file if the recording could not be ended; says where what was recorded is."""

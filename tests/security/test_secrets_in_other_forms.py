@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import openai
 import pytest
@@ -216,3 +218,99 @@ def test_C114_what_stands_under_a_secret_key_goes_and_what_is_plain_does_not_spr
     assert redactor.redact(value) == shown
     ordinary = "lang=en theme=dark value2 gpt-4o-mini-2024-07-18 dark string"
     assert redactor.redact(ordinary) == ordinary
+
+
+PHRASE = "correct-horse-battery"
+GIVEN: dict[str, tuple[Any, str]] = {
+    "an option": (["x", "--password", "hunter2"], "hunter2"),
+    "an option with words": (["x", "--password", PHRASE], PHRASE),
+    "a short option": (["x", "--api-key", "k9x"], "k9x"),
+    "an option in one": (["x", f"--token={PHRASE}"], PHRASE),
+    "a pair": ([["password", PHRASE]], PHRASE),
+    "a header pair": ([("X-Api-Key", PHRASE)], PHRASE),
+    "a header of curl": (["curl", "-H", f"X-Api-Key: {PHRASE}"], PHRASE),
+    "a user of curl": (["/usr/bin/curl", "-u", f"bob:{K}", "https://h"], K),
+    "a password of mysql": (f"mysql -u root -p{K} db", K),
+    "a password in SQL": (f"ALTER ROLE bob WITH PASSWORD '{K}'", K),
+    "a variable in quotes": (f'export DB_PASSWORD="{PHRASE}"', PHRASE),
+    "a keyword argument": (f"connect(password='{PHRASE}')", PHRASE),
+    "a key as keyword": (f"Conf(api_key='{PHRASE}')", PHRASE),
+    "a connection string": (f"Server=db;Password={PHRASE};", PHRASE),
+    "libpq": (f"host=db password={PHRASE}", PHRASE),
+    "XML": (f"<password>{PHRASE}</password>", PHRASE),
+    "npm": (f"//registry/:_authToken={PHRASE}", PHRASE),
+    "a header": (f"X-Api-Key: {PHRASE}", PHRASE),
+    "several keys by their names": ({"api_keys": {"openai": K, "plan": "free"}}, K),
+    **{
+        key: ({key: K}, K)
+        for key in ("smtp_pass", "SMTP_PWD", "MYSQL_PWD", "db_pwd", "jwt", "storage_account_key")
+    },
+}
+
+
+@pytest.mark.parametrize("form", GIVEN)
+def test_C112_what_stands_behind_the_name_of_a_secret_is_one(
+    make_module: Any, tmp_path: Path, form: str
+) -> None:
+    value, secret = GIVEN[form]
+    tools, path = make_module("def run(value):\n    return 'ok'\n"), tmp_path / "a.yaml"
+
+    def agent() -> None:
+        tools.run(value)
+
+    with stepfork.record(path, tools=[tools.__name__]):
+        agent()
+    text = path.read_text("utf-8")
+    assert secret not in text
+    assert "<secret:" in text
+    with stepfork.replay(path):
+        agent()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["token", "username"],
+        ["x-api-key", "content-type"],
+        ["api_key", "base_url"],
+        ["tool", "--token", "--password"],
+        ["--password", "required"],
+        ["API key", "How do I rotate it?"],
+        "return {'token': token.value, 'password': PASSWORD_HASH2}",
+        {"secrets": {"name": "db-login", "namespace": "default"}},
+        {"api_keys": {"type": "object", "title": "Keys of 3rd parties"}},
+        "api_key = 'staging-api-key-name'",
+    ],
+    ids=str,
+)
+def test_C114_names_beside_names_are_no_secrets(value: Any) -> None:
+    assert Redactor().redact(value) is value
+
+
+ODD = "q7Z'x4\"m\tW9&a\\a/KJ+p<L s"
+SPELLED: dict[str, Callable[[str], str]] = {
+    "HTML": html.escape,
+    "code": lambda value: repr(value)[1:-1],
+    "a URL in a URL": lambda value: quote(quote(value, safe=""), safe=""),
+    "a form in a URL": lambda value: quote(quote_plus(value)),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLED)
+@pytest.mark.parametrize("own", [True, False])
+def test_C112_a_known_secret_is_replaced_in_other_spellings(
+    make_module: Any, tmp_path: Path, spelling: str, own: bool
+) -> None:
+    """Of the program's own, and of an answer."""
+    tools, path = make_module("def run(value):\n    return value\n"), tmp_path / "a.yaml"
+
+    def agent(secret: str) -> None:
+        known = tools.run({"password": secret})["password"]
+        tools.run(f"see {SPELLED[spelling](secret if own else known)} now")
+
+    with stepfork.record(path, tools=[tools.__name__]):
+        agent(ODD)
+    assert SPELLED[spelling](ODD).strip("'") not in path.read_text("utf-8")
+    assert path.read_text("utf-8").count("see <secret:password:1> now") == 2
+    with stepfork.replay(path):
+        agent(ODD)

@@ -196,3 +196,20 @@ def test_a_wrong_rule_is_one_sentence(tmp_path: Path, rule: str, problem: str) -
     ended = project.run("replay", "cassettes/run.yaml", STEPFORK_NORMALIZE=rule)
     assert ended.status == 2
     assert problem.replace("option --normalize", "environment variable STEPFORK_NORMALIZE") in ended.complaint
+
+
+def test_a_number_that_an_answer_brought_is_that_one_only(make_module: Any, path: Path) -> None:
+    tools = make_module(
+        "def give():\n    return {'ids': [1, 2], 'n': 0.5, 'done': True}\ndef take(what):\n    return 1\n"
+    )
+
+    def agent(number: int) -> None:
+        tools.give()
+        tools.take(f"delete {number}")
+
+    with stepfork.record(path, tools=[tools.__name__]):
+        agent(1)
+    with stepfork.replay(path, normalize={r"\d+": True}):
+        agent(1)
+    with pytest.raises(stepfork.ReplayMismatchError), stepfork.replay(path, normalize={r"\d+": True}):
+        agent(2)
