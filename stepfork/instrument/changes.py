@@ -67,7 +67,7 @@ class Watched:
                 return node
             self._opened.add(id(value))
         forms = holder.plain_parts(before, self._classes)
-        for at, part in holder.parts(value, self._classes).items():
+        for at, part in holder.parts(value, self._classes, forms).items():
             form = forms.get(at)
             known = type(form) in _SCALARS
             node.parts[at] = Node(part, form, at, node) if known else self._taken_down(part, form, at, node)
@@ -272,8 +272,8 @@ class _Seen:
     def untouched(self, node: Node, path: str) -> bool:
         return not node.touched
 
-    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
-        return {} if actual is None else holder.parts(actual, self.classes)
+    def parts(self, holder: Holder, actual: Any, forms: dict[Place, Plain]) -> dict[Place, Any]:
+        return {} if actual is None else holder.parts(actual, self.classes, forms)
 
     def said(self) -> int:
         """How much was taken down."""
@@ -301,7 +301,7 @@ class _Told:
     def untouched(self, node: Node, path: str) -> bool:
         return path not in self._named
 
-    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
+    def parts(self, holder: Holder, actual: Any, forms: dict[Place, Plain]) -> dict[Place, Any]:
         return {}
 
 

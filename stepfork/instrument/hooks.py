@@ -170,7 +170,9 @@ class Hooks:
         with self._lock:
             known = [known for swapped in self._tools.values() for known in swapped.names()]
             patterns = [pattern for hold in self._holds for pattern in hold.patterns]
-        return any(name in (own, f"{module}:{own}") for own, module in known) or any(map(may_come, patterns))
+        if any(name in (own, f"{module}:{own}") for own, module in known):
+            return True
+        return not patterns or any(map(may_come, patterns))  # without any, tools come decorated
 
     def tool_names(self) -> set[str]:
         """The names of the patched tools."""

@@ -114,7 +114,7 @@ class Guide(Protocol):
     def untouched(self, node: Node, path: str) -> bool:
         """Whether nothing is said of the places inside of one."""
 
-    def parts(self, holder: Holder, actual: Any) -> dict[Place, Any]:
+    def parts(self, holder: Holder, actual: Any, forms: dict[Place, Plain]) -> dict[Place, Any]:
         """What the object at that place holds now, where that is known; `actual` is None where it is not."""
 
 
@@ -129,9 +129,10 @@ def plan(guide: Guide, node: Node | None, after: Plain, path: str, actual: Any =
     if node is not None and (node.holder is None or likeness(node.before) != likeness(after)):
         node, new = None, False
     fits = node is not None and (new or holder.fits(node.value, node.before, after))
-    parts, now = holder.plain_parts(after, guide.classes), guide.parts(holder, actual)
+    parts = holder.plain_parts(after, guide.classes)
     if holder.by_form:
         parts = {} if node is None else {place: parts[place] for place in node.parts if place in parts}
+    now = guide.parts(holder, actual, parts)
     if not fits and not parts:
         return Fresh(after)
     origins: Mapping[Place, Node] = {} if node is None else _origins(guide, holder, node, parts)

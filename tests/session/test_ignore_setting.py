@@ -262,3 +262,13 @@ def test_through_shows_the_path_as_it_is_typed(
     with pytest.raises(stepfork.ConfigError) as caught, stepfork.replay("run.yaml", through=["zzz"]):
         tools.search("tea")
     assert str(caught.value) == "through: 'zzz' is no tool, and run.yaml has no call of it"
+
+
+def test_a_rule_may_name_a_tool_that_is_decorated_in_a_module_yet_to_come(
+    path: Path, make_module: Any
+) -> None:
+    with stepfork.record(path, ignore=["search:client"]):
+        tools = make_module("import stepfork\n@stepfork.tool\ndef search(q, client=None):\n    return q\n")
+        tools.search("tea", client=object())
+    with stepfork.replay(path, ignore=["search:client"]):
+        tools.search("tea")

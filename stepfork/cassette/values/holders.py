@@ -8,9 +8,10 @@ What has no parts is filled as a whole (`wholes`); what has no holder never chan
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import is_dataclass
-from types import SimpleNamespace
-from typing import Any, Final, Protocol
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Final, Protocol, TypeAlias
 
 from stepfork.cassette.values.classes import is_attrs
 from stepfork.cassette.values.faults import BadValue
@@ -31,6 +32,9 @@ from stepfork.cassette.values.wholes import BY_STATE, NEVER_CHANGE, fill_whole, 
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 
+Forms: TypeAlias = Mapping[Place, Plain]
+_NONE: Final[Forms] = MappingProxyType({})
+
 
 class Holder(Protocol):
     """One shape of values.
@@ -48,8 +52,8 @@ class Holder(Protocol):
     def suits(self, value: Any) -> bool:
         """Whether an object is of this shape."""
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
-        """What an object holds now."""
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
+        """What an object holds now; `forms` are the plain forms of that, as far as they are known."""
 
     def beyond(self, value: Any) -> Any:
         """What an object holds beyond its parts; it can be compared."""
@@ -92,7 +96,7 @@ class _Sequence(_Holder):
     def suits(self, value: Any) -> bool:
         return isinstance(value, list | deque)
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         kind: Any = list if isinstance(value, list) else deque
         return dict(enumerate(kind.__iter__(value)))
 
@@ -119,7 +123,7 @@ class _Tuple(_Sequence):
     def suits(self, value: Any) -> bool:
         return isinstance(value, tuple)
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         return dict(enumerate(tuple.__iter__(value)))
 
     def new(self, form: Plain, parts: dict[Place, Any], classes: ClassPolicy) -> Any:
@@ -129,7 +133,7 @@ class _Tuple(_Sequence):
 class _NamedTuple(_Tuple):
     by_order = False
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         return dict(zip(type(value)._fields, tuple.__iter__(value), strict=True))
 
     def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
@@ -155,7 +159,7 @@ class _Mapping(_Holder):
     def suits(self, value: Any) -> bool:
         return isinstance(value, dict)
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         if type(value) is dict and _TEXT.issuperset(map(type, value)):
             return dict(value)
         return dict(zip(self._keys(value, classes), _base(value).values(value), strict=True))
@@ -205,7 +209,7 @@ class _Attributes(_Holder):
     def suits(self, value: Any) -> bool:
         return isinstance(value, SimpleNamespace) or is_dataclass(type(value)) or is_attrs(type(value))
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         return state_of(value)
 
     def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
@@ -233,7 +237,7 @@ class _Model(_Attributes):
     def beyond(self, value: Any) -> Any:
         return frozenset(fields_set(value))
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         return {name: item for part in parts_of_model(value) for name, item in part.items()}
 
     def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
@@ -261,7 +265,7 @@ class _Whole(_Holder):
     def suits(self, value: Any) -> bool:
         return True
 
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         return {}
 
     def plain_parts(self, form: Plain, classes: ClassPolicy) -> dict[Place, Plain]:
@@ -288,7 +292,7 @@ class _Remade(_Whole):
     """What a codec or its own constructor makes. Its parts are the attributes that this gives as they are."""
 
     @looks
-    def parts(self, value: Any, classes: ClassPolicy) -> dict[Place, Any]:
+    def parts(self, value: Any, classes: ClassPolicy, forms: Forms = _NONE) -> dict[Place, Any]:
         held = state_of(value)
         shown = self.plain_parts(Encoder(classes).encode(value, "value"), classes)
         alike = {
