@@ -102,7 +102,8 @@ class Recorder:
         """The document of a call as the growing file has it; nothing is noted down before it is made."""
         with self._redactor.answering():
             redacted = redacted_outcome(ticket.call.kind, outcome, self._redactor, self._directories)
-        self._redactor.hear(list(redacted.values()))
+        if ticket.call.kind == "tool":  # a model's answer has constants of its own
+            self._redactor.hear(list(redacted.values()))
         shown = self._directories.normalise(redacted)
         assert isinstance(shown, dict)
         asked = self._ask(ticket)

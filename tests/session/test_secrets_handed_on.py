@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
+from support.chat_server import ChatServer, completion, json_answer, stream_answer
 
 import stepfork
 from stepfork import ReplayMismatchError
@@ -211,3 +213,30 @@ def test_C112_a_short_value_in_clear_is_compared_under_the_key_of_a_secret_too(
     replays(path, agent)
     replays(path, lambda: agent(own="xyz"))
     assert refused(path, lambda: agent(reversed)).index == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_C112_a_short_value_that_a_model_brings_is_handed_on(
+    server: ChatServer, tools: Any, path: Path, stream: bool
+) -> None:
+    client = openai.OpenAI(base_url=server.url, api_key="x")
+    said = '{"token": "493021"}'
+
+    def agent(other: str = "") -> None:
+        server.answer = lambda body: (
+            stream_answer(*said[:8], said[8:15], said[15:]) if stream else json_answer(completion(said))
+        )
+        messages: Any = [{"role": "user", "content": "the code?"}]
+        for _ in range(2):
+            answer: Any = client.chat.completions.create(model="m", messages=messages, stream=stream)
+            text = (
+                "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+                if stream
+                else answer.choices[0].message.content
+            )
+            messages = [*messages, {"role": "assistant", "content": text}]
+            tools.kw(code=other or json.loads(text)["token"])
+
+    record(path, tools, agent)
+    replays(path, agent)
+    refused(path, lambda: agent("493022"))
