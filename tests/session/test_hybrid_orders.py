@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,14 @@ def is_live(step: tuple[str, Any], live: tuple[str, ...]) -> bool:
     return step[0] != "tool" and (not live or "llm" in live or f"llm:{step[0]}" in live)
 
 
+def ended(live: tuple[str, ...], *programs: list[tuple[str, Any]]) -> AbstractContextManager[Any]:
+    """How a session ends: a selector of live calls has to name one that was recorded or made."""
+    there = {f"llm:{what}" for program in programs for what, _ in program if what != "tool"}
+    if there.issuperset(live) or (there and live == ("llm",)):
+        return nullcontext()
+    return pytest.raises(stepfork.ConfigError, match=r"^live: .* names no LLM call")
+
+
 ONE_WORLD = examples(100)
 
 
@@ -79,7 +88,7 @@ def test_live_calls_may_ask_anything(
         (what, data.draw(st.text(max_size=5)) if is_live((what, asked), live) else asked)
         for what, asked in program
     ]
-    with stepfork.replay(world.path, mode="hybrid", live=live) as run:
+    with ended(live, now), stepfork.replay(world.path, mode="hybrid", live=live) as run:
         world.run(now)
     chosen = [number for number, step in enumerate(now, 1) if is_live(step, live)]
     assert run.live_calls == chosen
@@ -107,7 +116,7 @@ def test_any_other_program_is_refused_at_its_first_difference(
     while fits < min(len(program), len(now)) and same(program[fits], now[fits]):
         fits += 1
     if fits == len(program) == len(now):
-        with stepfork.replay(world.path, mode="hybrid", live=live):
+        with ended(live, program), stepfork.replay(world.path, mode="hybrid", live=live):
             world.run(now)
     else:
         with (
