@@ -13,14 +13,13 @@ from stepfork.cassette.fields import Fault
 from stepfork.cassette.placed import check_at
 from stepfork.cassette.values import IMPORTED, BadValue, checks
 from stepfork.cassette.values.holders import Holder, check_fields, holder_of, likeness
-from stepfork.cassette.values.plain_parts import Place, step
+from stepfork.cassette.values.plain_parts import Place, paths_above, step
 from stepfork.cassette.values.wholes import BY_STATE, forms_fit
 from stepfork.core.canonical import canonical_text
 from stepfork.core.model import Plain, Tagged
 from stepfork.core.placeholder_texts import MARK
 
 _IN_TUPLE: Final = re.compile(r"([^.\[]+)\[([0-9]{1,9})\]")
-_STEP: Final = re.compile(r"[.\[]")
 _ROOT: Final = re.compile(r"[^.\[]*")
 _NAMED: Final = "<"  # begins what stands for a secret or a directory, which are of another length
 _BYTES: Final = frozenset({"bytes", "bytearray", "memoryview"})
@@ -138,7 +137,7 @@ def _parts(holder: Holder, form: Plain) -> dict[Place, Plain]:
 
 def _is_inside(place: str, made: set[str]) -> bool:
     """Whether a place is inside of an object that a codec or a constructor makes."""
-    return any(place[: found.start()] in made for found in _STEP.finditer(place))
+    return not made.isdisjoint(paths_above(place))
 
 
 def _places(forms: dict[str, Plain]) -> tuple[set[str], set[str]]:

@@ -84,6 +84,10 @@ def is_reference(value: str) -> bool:
     )
 
 
+def _is_no_reference(value: str) -> bool:
+    return not is_reference(value)
+
+
 _MIXED: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ONE_CASE: Final = re.compile(r"[a-z]{20,}\Z|[A-Z]{20,}\Z")
 
@@ -203,14 +207,14 @@ SHAPES: Final = (
         "://",
         re.compile(r"://[^\s/?#:@\"'<>`\\]*+:([^\s/?#\"'<>`\\]+)@(?=[\w\[%{$-])"),
         group=1,
-        check=lambda value: not is_reference(value),
+        check=_is_no_reference,
     ),
     Shape(
         "password",
         "curl ",
         re.compile(r"curl [^\n]{0,300}?(?<=\s)(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:([^\s'\"]+)"),
         group=1,
-        check=lambda value: not is_reference(value),
+        check=_is_no_reference,
     ),
     Shape(
         "password",
@@ -219,21 +223,21 @@ SHAPES: Final = (
             r"IDENTIFIED (?<!\wIDENTIFIED )(?:WITH \w{1,40} )?BY (?P<quote>['\"])([^'\"\s]{4,})(?P=quote)"
         ),
         group=2,
-        check=lambda value: not is_reference(value),
+        check=_is_no_reference,
     ),
     Shape(
         "password",
         "PASSWORD '",
         re.compile(r"PASSWORD '(?<!\wPASSWORD ')([^'\s]{4,})'"),
         group=1,
-        check=lambda value: not is_reference(value),
+        check=_is_no_reference,
     ),
     Shape(
         "password",
         "mysql",
         re.compile(r"mysql(?:dump|admin)? (?:[^\n]{0,200}? )?-p([^\s'\"]{8,})"),
         group=1,
-        check=lambda value: is_credible(value),
+        check=is_credible,
     ),
     Shape(
         "token",
@@ -247,7 +251,7 @@ SHAPES: Final = (
         "login ",
         re.compile(r"login (?<!\wlogin )\S{1,128}\s+password (\S{4,})"),
         group=1,
-        check=lambda value: not is_reference(value),
+        check=_is_no_reference,
     ),
 )
 

@@ -7,14 +7,13 @@ the body did, ``kept`` and ``replaced`` name the places.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Any, Final
 
 from stepfork.cassette.values import BadValue, ClassPolicy, Unsupported, encode, type_name
 from stepfork.cassette.values.holders import Holder, holder_of
-from stepfork.cassette.values.plain_parts import Place
+from stepfork.cassette.values.plain_parts import Place, paths_above
 from stepfork.cassette.values.state import state_of
 from stepfork.cassette.values.wholes import inner_of
 from stepfork.core.model import Plain
@@ -26,7 +25,6 @@ _TEXT: Final = frozenset({str})
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _LEAVES: Final = (str, int, float, bytes)
 _STANDARD: Final = ("builtins", "collections")
-_STEP: Final = re.compile(r"[.\[]")
 
 
 def can_change(form: Plain) -> bool:
@@ -288,7 +286,7 @@ class _Told:
         self._known: dict[str, Node] = {node.path: node for node in nodes}
         self._kept: dict[str, str] = kept
         self._replaced = frozenset(replaced)
-        self._named = frozenset(_above((*kept, *replaced)))
+        self._named = frozenset(path for place in (*kept, *replaced) for path in (place, *paths_above(place)))
 
     def origin(self, path: str, node: Node | None, after: Plain, actual: Any) -> tuple[Node | None, bool]:
         if path in self._kept:
@@ -303,11 +301,3 @@ class _Told:
 
     def parts(self, holder: Holder, actual: Any, forms: dict[Place, Plain]) -> dict[Place, Any]:
         return {}
-
-
-def _above(places: Iterable[str]) -> Iterable[str]:
-    """Some places, and all that they are inside of."""
-    for place in places:
-        yield place
-        for found in _STEP.finditer(place):
-            yield place[: found.start()]

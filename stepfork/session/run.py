@@ -731,9 +731,9 @@ class Run:
         error.add_note(replayer.left_over_note(left))
 
     def _check_live(self, error: BaseException | None) -> None:
-        for said in self.idle_selectors.values():
-            fault = self._latched = ConfigError(said)
-            raise fault from error
+        if idle := self.idle_selectors:
+            self._latched = ConfigError(next(iter(idle.values())))
+            raise self._latched from error
 
     def _close_recording(self, recorder: Recorder, error: BaseException | None, ending: Ending) -> None:
         fault: StepforkError | None

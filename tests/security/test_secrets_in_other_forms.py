@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import numpy
 import openai
+import pandas
 import pytest
 from support.chat_server import ChatServer, completion, json_answer
 
@@ -19,9 +21,6 @@ from stepfork.core.redaction import Redactor
 
 K = "Zk9" + "qP2vTr8LmX4wY7sBn3"
 OTHER = "Qw7" + "eRt5yUi1oPa9sDf4gHj"
-
-pandas = pytest.importorskip("pandas")
-numpy = pytest.importorskip("numpy")
 
 FRAMES: dict[str, Callable[[], Any]] = {
     "a column": lambda: pandas.DataFrame({"user": ["bob", "al"], "api_key": [K, None]}),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from stepfork.cassette.extension import step_to
 from stepfork.cassette.values.policy import ClassPolicy
@@ -14,6 +15,7 @@ from stepfork.core.model import Plain, Tagged
 
 Place = Any
 """Where a part stands: a number, the name of an attribute, a key that is a text; other keys as `_Key`."""
+_STEP: Final = re.compile(r"[.\[]")
 
 
 class _Key(str):
@@ -31,6 +33,15 @@ def step(place: Place) -> str:
     if isinstance(place, _Key):
         return f"[{place[1:]}]"
     return step_to(place) if isinstance(place, str) else f"[{place!r}]"
+
+
+def paths_above(path: str) -> Iterator[str]:
+    """The paths of all that a place may be inside of.
+
+    >>> list(paths_above("state.items[1]"))
+    ['state', 'state.items']
+    """
+    return (path[: found.start()] for found in _STEP.finditer(path))
 
 
 def places_of(keys: Iterable[Plain]) -> Iterator[Place]:
