@@ -18,9 +18,11 @@ PLUGINS_READY := $(PLUGINS)/.ready
 demo: $(READY)
 	$(BIN)/python examples/incident_triage/demo.py
 
-# Hundreds of the tests start a Python of their own, and some machines let none of them keep what it compiled.
+# Hundreds of the tests start a Python of their own, or a pytest, and some machines let none of them keep what it
+# compiled: so it is compiled before, for pytest too, which compiles plugins in a way of its own.
 test: $(READY) $(LLMOCK_READY) $(PLUGINS_READY)
 	$(BIN)/python -m compileall -q stepfork
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --collect-only --doctest-modules -p stepfork stepfork > /dev/null
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 # What it finds becomes an @example of the test that found it. EXAMPLES=1 is quick, EXAMPLES=200 takes a night.
