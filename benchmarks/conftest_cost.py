@@ -26,6 +26,7 @@ KINDS = {
 
 def main(rounds: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled code is kept, as on most machines
     spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
         for kind, (conftest, _) in KINDS.items():
